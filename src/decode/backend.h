@@ -1,0 +1,35 @@
+/* What a file format provides to the reader (decode/trace.c) and to the merge. Internal. */
+#ifndef SM_DECODE_BACKEND_H
+#define SM_DECODE_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/trace.h"
+
+struct sm_stream_cursor; /* the backend's own */
+
+struct sm_backend {
+    /* Reads all headers (and META, SYMS, END where the format has them): fills the trace's meta,
+       end, streams, owners and losses. Called once, at open. */
+    enum sm_status (*scan)(struct sm_trace *t, struct sm_error *err);
+
+    /* A cursor over one stream (index, not id), at its first event. Stacks only when asked. */
+    struct sm_stream_cursor *(*stream_new)(struct sm_trace *t, uint32_t stream_index,
+                                           unsigned flags);
+    /* Next event in the stream's order. frames stay valid until the next call on this cursor. */
+    enum sm_status (*stream_next)(struct sm_stream_cursor *c, struct sm_event *event);
+    void (*stream_free)(struct sm_stream_cursor *c);
+
+    /* Is the allocation (stream id, seq) in the trace, at whatever place? Constant or logarithmic
+       time. The merge holds an event on it back only when it is. */
+    bool (*has_object)(const struct sm_trace *t, uint32_t stream, uint64_t seq);
+
+    void (*release)(struct sm_trace *t); /* frees what scan made */
+};
+
+extern const struct sm_backend sm_backend_native;   /* decode/native_*.c */
+extern const struct sm_backend sm_backend_memtrace; /* decode/memtrace_*.c */
+
+#endif
