@@ -1,0 +1,6 @@
+/* The rows of the command line. See command.h for how to add one. */
+#include "cli/command.h"
+
+const struct sm_command *const sm_commands[] = {
+    NULL,
+};
