@@ -1,0 +1,131 @@
+/* A call-stack slot of native code is the address of a frame descriptor, or, with bit 1 set, of debug information
+   itself (an allocation combined with others). In bytecode it is a code address. The runtime's own
+   functions decode it; their strings live in the program's data and never move. Only frames compiled without -g
+   have no debug information; their return address, the descriptor's first word, finds the
+   function's name in the symbol tables. */
+#include "ocaml/locations.h"
+
+#include <string.h>
+
+#include "ocaml/symbols.h"
+
+static const struct sm_ocaml_runtime *runtime;
+
+void sm_ocaml_locations_init(const struct sm_ocaml_runtime *rt) {
+    runtime = rt;
+}
+
+static void set_name(const char *s, const char **name, size_t *bytes) {
+    *name = s != NULL ? s : "";
+    *bytes = strlen(*name);
+}
+
+static uint32_t clamp(int x, uint8_t *flags) {
+    if (x >= 0)
+        return (uint32_t)x;
+    *flags |= SM_SYMS_CLAMPED;
+    return 0;
+}
+
+static bool one_location(void *debuginfo, struct sm_source_location *out) {
+    struct sm_ocaml_location l;
+    memset(&l, 0, sizeof l);
+    runtime->debuginfo_location(debuginfo, &l);
+    if (!l.valid)
+        return false;
+    memset(out, 0, sizeof *out);
+    set_name(l.file, &out->file, &out->file_bytes);
+    set_name(l.function, &out->function, &out->function_bytes);
+    if (runtime->locations_since_5_2) {
+        out->line = clamp(l.u.since_5_2.line, &out->flags);
+        out->end_line = clamp(l.u.since_5_2.end_line, &out->flags);
+        out->start_char = clamp(l.u.since_5_2.start_char, &out->flags);
+        out->end_char = clamp(l.u.since_5_2.end_char, &out->flags);
+    } else {
+        out->line = out->end_line = clamp(l.u.before_5_2.line, &out->flags);
+        out->start_char = clamp(l.u.before_5_2.start_char, &out->flags);
+        out->end_char = clamp(l.u.before_5_2.end_char, &out->flags);
+    }
+    if (out->function_bytes == 0 && out->file_bytes > 0)
+        set_name("(unknown)", &out->function, &out->function_bytes);
+    return true;
+}
+
+/* "NAME+0x1f" in memory that stays; NULL when there is none. */
+static const char *name_and_offset(const char *name, uint64_t offset) {
+    size_t n = strlen(name);
+    char *p = sm_symbol_memory(n + 3 + 16 + 1);
+    if (p == NULL)
+        return NULL;
+    memcpy(p, name, n);
+    memcpy(p + n, "+0x", 3);
+    n += 3;
+    int digits = 1;
+    while (digits < 16 && offset >> (4 * digits) != 0)
+        digits++;
+    while (digits-- > 0)
+        p[n++] = "0123456789abcdef"[(offset >> (4 * digits)) & 15];
+    p[n] = 0;
+    return p;
+}
+
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static uint32_t from_symbols(uintptr_t return_address, struct sm_source_location *out) {
+    struct sm_symbol symbol;
+    memset(out, 0, sizeof *out);
+    out->file = "";
+    out->flags = SM_SYMS_NO_DEBUG;
+    /* The call instruction lies before the return address, and may be its function's last. */
+    if (!sm_symbol_at(return_address - 1, &symbol))
+        return 0;
+    set_name(file_name(symbol.object), &out->file, &out->file_bytes);
+    const char *name = symbol.name;
+    if (name == NULL) {
+        name = name_and_offset(symbol.object[0] != 0 ? out->file : "exe", symbol.offset);
+    } else {
+        size_t bytes = strlen(name) + 8;
+        char *readable = sm_symbol_memory(bytes);
+        if (readable != NULL && sm_ocaml_demangle(name, readable, bytes) > 0)
+            name = readable;
+    }
+    set_name(name, &out->function, &out->function_bytes);
+    return out->function_bytes > 0 ? 1 : 0;
+}
+
+static uint32_t without_debug_information(uint64_t code, struct sm_source_location *out) {
+    if (runtime->kind == SM_OCAML_BYTECODE) {
+        uint64_t start = runtime->start_code != NULL ? *runtime->start_code : 0;
+        memset(out, 0, sizeof *out);
+        out->file = "";
+        out->flags = SM_SYMS_NO_DEBUG;
+        set_name(name_and_offset("bytecode", code - start), &out->function, &out->function_bytes);
+        return out->function_bytes > 0 ? 1 : 0;
+    }
+    if (code & 2)
+        return 0; /* debug information that the runtime cannot read */
+    return from_symbols(*(const uintptr_t *)(uintptr_t)code, out);
+}
+
+uint32_t sm_ocaml_symbolize(uint64_t code, struct sm_source_location *locations, uint32_t max) {
+    if (max == 0 || code == 0)
+        return 0;
+    /* Innermost first: the places of inlined code, then the function that holds them. */
+    uint32_t n = 0;
+    void *info = runtime->debuginfo_extract((void *)(uintptr_t)code);
+    for (; info != NULL && n < max; info = runtime->debuginfo_next(info))
+        n += one_location(info, &locations[n]);
+    if (n == 0)
+        return without_debug_information(code, locations);
+    if (info != NULL)
+        locations[n - 1].flags |= SM_SYMS_CLAMPED;
+    for (uint32_t i = 0, j = n - 1; i < j; i++, j--) {
+        struct sm_source_location swapped = locations[i];
+        locations[i] = locations[j];
+        locations[j] = swapped;
+    }
+    return n;
+}
