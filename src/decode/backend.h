@@ -15,21 +15,30 @@ struct sm_backend {
        end, streams, owners and losses. Called once, at open. */
     enum sm_status (*scan)(struct sm_trace *t, struct sm_error *err);
 
-    /* A cursor over one stream (index, not id), at its first event. Stacks only when asked. */
+    /* A cursor over one stream (index, not id), at its first event. Stacks and extensions only when
+       asked (enum sm_cursor_flag). NULL when out of memory. Allocations of a stream come in ascending
+       obj_seq. */
     struct sm_stream_cursor *(*stream_new)(struct sm_trace *t, uint32_t stream_index,
                                            unsigned flags);
-    /* Next event in the stream's order. frames stay valid until the next call on this cursor. */
+    /* Next event in the stream's order: SM_OK or SM_END. Fills every field but SM_EVENT_ORPHAN, which is
+       the merge's. frames stay valid until the next call on this cursor. */
     enum sm_status (*stream_next)(struct sm_stream_cursor *c, struct sm_event *event);
     void (*stream_free)(struct sm_stream_cursor *c);
 
+    /* A cursor over all streams in the order of the file, for SM_CURSOR_UNMERGED; read and freed by the
+       functions above. NULL = this format has no such order: stream after stream. */
+    struct sm_stream_cursor *(*file_new)(struct sm_trace *t, unsigned flags);
+
     /* Is the allocation (stream id, seq) in the trace, at whatever place? Constant or logarithmic
-       time. The merge holds an event on it back only when it is. */
+       time. The merge holds an event on it back only when it is. Packets that turn out damaged while
+       they are read may change the answer from true to false. */
     bool (*has_object)(const struct sm_trace *t, uint32_t stream, uint64_t seq);
 
     void (*release)(struct sm_trace *t); /* frees what scan made */
 };
 
-extern const struct sm_backend sm_backend_native;   /* decode/native_*.c */
-extern const struct sm_backend sm_backend_memtrace; /* decode/memtrace_*.c */
+extern const struct sm_backend sm_backend_native __attribute__((weak)); /* decode/native_*.c */
+/* decode/memtrace_*.c; weak until that file is in the tree: remove the attribute with it. */
+extern const struct sm_backend sm_backend_memtrace __attribute__((weak));
 
 #endif

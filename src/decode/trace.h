@@ -174,6 +174,13 @@ struct sm_trace_options {
     void *progress_ctx;
 };
 
+/* What a cursor delivers (merge/cursor.h). */
+enum sm_cursor_flag {
+    SM_CURSOR_STACKS = 1,     /* decode stacks; else n_frames = 0 */
+    SM_CURSOR_UNMERGED = 2,   /* stream after stream (memtrace: file order): fastest */
+    SM_CURSOR_EXTENSIONS = 4, /* deliver SM_EVENT_EXTENSION events too */
+};
+
 /* Opens `path` ("-" = standard input; pipes and sockets are read to their end first).
    options may be NULL. Fails only when nothing can be read: missing file, directory, empty file, not a
    trace at all; err says what, where and what to do. */

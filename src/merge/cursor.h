@@ -6,12 +6,6 @@
 
 struct sm_cursor;
 
-enum sm_cursor_flag {
-    SM_CURSOR_STACKS = 1,     /* decode stacks; else n_frames = 0 */
-    SM_CURSOR_UNMERGED = 2,   /* stream after stream (memtrace: file order): fastest */
-    SM_CURSOR_EXTENSIONS = 4, /* deliver SM_EVENT_EXTENSION events too */
-};
-
 /* Default order: by time, then causality (an event on an object follows its allocation), then
    stream id. */
 enum sm_status sm_cursor_new(struct sm_cursor **out, struct sm_trace *t, unsigned flags,
