@@ -83,7 +83,8 @@ static void find_version(struct resolver *r, struct sm_ocaml_runtime *rt) {
         if (from != NULL && to != NULL && from < to && sm_ocaml_find_version(from, to, rt->version))
             return;
     }
-    strcpy(rt->version, rt->major == 4 ? "4.11-4.14" : "5.3+");
+    static const char known[2][sizeof rt->version] = {"4.11-4.14", "5.3+"};
+    memcpy(rt->version, known[rt->major != 4], sizeof rt->version);
 }
 
 static enum sm_ocaml_refusal resolve(struct resolver *r, struct sm_ocaml_runtime *rt) {

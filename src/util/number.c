@@ -25,7 +25,7 @@ char *sm_number_count(char *to, uint64_t n) {
 /* x >= 0 with `digits` significant digits, never in exponent form. */
 char *sm_number_significant(char *to, double x, unsigned digits) {
     if (!isfinite(x)) {
-        strcpy(to, "?");
+        snprintf(to, SM_NUMBER_BYTES, "?");
         return to;
     }
     if (x >= 1000 && x < 1e18) {
@@ -44,7 +44,7 @@ char *sm_number_significant(char *to, double x, unsigned digits) {
 char *sm_number_bytes(char *to, double bytes, bool exact) {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     if (!isfinite(bytes)) {
-        strcpy(to, "?");
+        snprintf(to, SM_NUMBER_BYTES, "?");
         return to;
     }
     if (exact)
@@ -95,9 +95,9 @@ char *sm_number_duration(char *to, int64_t ns) {
 char *sm_number_percent(char *to, double part, double whole) {
     double x = whole > 0 ? part / whole * 100 : NAN;
     if (!isfinite(x))
-        strcpy(to, "-");
+        snprintf(to, SM_NUMBER_BYTES, "-");
     else if (x > 0 && x < 0.05)
-        strcpy(to, "<0.1%");
+        snprintf(to, SM_NUMBER_BYTES, "<0.1%%");
     else if (x >= 99.95)
         snprintf(to, SM_NUMBER_BYTES, "%.0f%%", x);
     else
