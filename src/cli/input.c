@@ -1,0 +1,90 @@
+/* See input.h. */
+#include "cli/input.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/output.h"
+#include "util/number.h"
+#include "util/terminal.h"
+
+#define LOSSES_TOLD 8
+
+int sm_input_open(const struct sm_invocation *in, struct sm_trace **trace) {
+    *trace = NULL;
+    if (in->n_arguments == 0)
+        return sm_usage_error(in, "name a trace file, or - for standard input");
+    if (in->n_arguments > 1)
+        return sm_usage_error(in, "one trace at a time; '%.200s' is one too many",
+                              in->arguments[1]);
+    uint64_t part = 1;
+    if (!sm_option_u64(in, "part", &part))
+        return SM_EXIT_USAGE;
+    if (part == 0 || part > UINT32_MAX)
+        return sm_usage_error(in, "--part counts from 1");
+    static char reading[] = "reading";
+    struct sm_trace_options options = {.ignore_tail = sm_option_given(in, "no-tail"),
+                                       .part = (uint32_t)(part - 1),
+                                       .progress = sm_progress,
+                                       .progress_ctx = reading};
+    struct sm_error err;
+    if (sm_trace_open(trace, in->arguments[0], &options, &err) != SM_OK) {
+        *trace = NULL;
+        return sm_trouble("%s", err.text);
+    }
+    return SM_EXIT_OK;
+}
+
+/* "Not closed" alone loses nothing when the side file was read. */
+static bool is_loss(const struct sm_trace *trace, const struct sm_loss *loss) {
+    const char *path;
+    return loss->kind != SM_LOSS_EXTENT || !sm_trace_used_tail(trace, &path);
+}
+
+bool sm_input_lost(const struct sm_trace *trace) {
+    const struct sm_loss *losses;
+    size_t n = sm_trace_losses(trace, &losses);
+    for (size_t i = 0; i < n; i++) {
+        if (is_loss(trace, &losses[i]))
+            return true;
+    }
+    return false;
+}
+
+int sm_input_close(const struct sm_invocation *in, struct sm_trace *trace, bool quiet, int code) {
+    const struct sm_loss *losses;
+    size_t n = sm_trace_losses(trace, &losses);
+    for (size_t i = 0; !quiet && i < n && i < LOSSES_TOLD; i++)
+        sm_complain("statmem: %s%s: %s", is_loss(trace, &losses[i]) ? "lost, " : "",
+                    sm_loss_kind_name(losses[i].kind), losses[i].detail);
+    if (!quiet && n > LOSSES_TOLD)
+        sm_complain("statmem: and %zu more; 'statmem info' lists all", n - LOSSES_TOLD);
+    bool lost = sm_input_lost(trace);
+    sm_trace_free(trace);
+    return lost && code == SM_EXIT_OK && sm_option_given(in, "strict") ? SM_EXIT_TROUBLE : code;
+}
+
+bool sm_input_colours(const struct sm_invocation *in) {
+    const char *when = sm_option_value(in, "color");
+    if (when != NULL && strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    return sm_terminal_colours(STDOUT_FILENO);
+}
+
+bool sm_option_u64(const struct sm_invocation *in, const char *long_name, uint64_t *x) {
+    const char *value = sm_option_value(in, long_name);
+    if (value == NULL || sm_parse_u64(value, x))
+        return true;
+    sm_usage_error(in, "--%s wants a whole number, not '%.60s'", long_name, value);
+    return false;
+}
+
+bool sm_option_duration(const struct sm_invocation *in, const char *long_name, int64_t *ns,
+                        bool *given) {
+    const char *value = sm_option_value(in, long_name);
+    *given = value != NULL;
+    if (value == NULL || sm_parse_duration(value, ns))
+        return true;
+    sm_usage_error(in, "--%s wants a time such as 10s, 500ms or 2m, not '%.60s'", long_name, value);
+    return false;
+}

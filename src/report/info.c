@@ -1,0 +1,250 @@
+/* The pass behind `info`. See info.h. */
+#include "report/info.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "merge/cursor.h"
+#include "report/objects.h"
+#include "util/memory.h"
+
+const char *const sm_size_class_names[SM_SIZE_CLASSES] = {
+    "0", "1-2", "3-4", "5-8", "9-16", "17-32", "33-64", "65-128", "129-256", "over 256"};
+
+static unsigned size_class(uint64_t words) {
+    if (words <= 2)
+        return words > 0;
+    if (words > 256)
+        return SM_SIZE_CLASSES - 1;
+    return 64 - (unsigned)__builtin_clzll(words - 1); /* 3-4 -> 2, 5-8 -> 3, ... */
+}
+
+struct pass {
+    struct sm_info *info;
+    struct sm_trace *t;
+    struct sm_objects objects;
+    /* Per object only 32 bits are kept: the combination of owner, heap, origin and size class,
+       numbered as met. */
+    struct sm_map combination_numbers;
+    struct combination {
+        uint32_t owner;
+        uint8_t heap, origin, size;
+    } * combinations;
+    size_t n_combinations, combinations_capacity;
+    size_t owners_capacity;
+    uint32_t word_bytes;
+};
+
+static struct sm_info_owner *owner_of(struct pass *p, uint32_t index) {
+    struct sm_info *info = p->info;
+    if (index >= info->n_owners) {
+        info->owners =
+            sm_grow(info->owners, &p->owners_capacity, (size_t)index + 1, sizeof *info->owners);
+        for (; info->n_owners <= index; info->n_owners++)
+            info->owners[info->n_owners] =
+                (struct sm_info_owner){.owner = *sm_trace_owner(p->t, info->n_owners)};
+    }
+    return &info->owners[index];
+}
+
+static uint32_t combination_of(struct pass *p, uint32_t owner, unsigned heap, unsigned origin,
+                               unsigned size) {
+    uint64_t key = (uint64_t)owner << 16 | heap << 12 | origin << 8 | size;
+    bool found;
+    uint32_t *place =
+        sm_map_place(&p->combination_numbers, key, (uint32_t)p->n_combinations, &found);
+    if (!found) {
+        p->combinations = sm_grow(p->combinations, &p->combinations_capacity, p->n_combinations + 1,
+                                  sizeof *p->combinations);
+        p->combinations[p->n_combinations++] = (struct combination){.owner = owner,
+                                                                    .heap = (uint8_t)heap,
+                                                                    .origin = (uint8_t)origin,
+                                                                    .size = (uint8_t)size};
+    }
+    return *place - 1;
+}
+
+/* The tallies an object counts in. */
+static void tallies_of(struct pass *p, uint32_t combination, struct sm_tally *to[5]) {
+    const struct combination *c = &p->combinations[combination];
+    to[0] = &p->info->all;
+    to[1] = &p->info->heaps[c->heap];
+    to[2] = &p->info->origins[c->origin];
+    to[3] = &p->info->sizes[c->size];
+    to[4] = &owner_of(p, c->owner)->tally;
+}
+
+static void on_alloc(struct pass *p, const struct sm_event *e) {
+    struct sm_info *info = p->info;
+    uint64_t words = e->size;
+    if (e->flags & SM_EVENT_SIZE_IN_BYTES)
+        words = words / p->word_bytes + (words % p->word_bytes != 0);
+    unsigned heap = e->heap < SM_HEAPS ? e->heap : SM_HEAPS - 1;
+    unsigned origin = e->origin < SM_ORIGINS ? e->origin : 0;
+    info->n_alloc[heap]++;
+    info->words += words;
+    if (words > info->max_words)
+        info->max_words = words;
+    if (e->flags & SM_EVENT_STACK_LOST)
+        info->lost_stacks++;
+    else if (e->n_frames == 0)
+        info->empty_stacks++;
+    if (e->flags & SM_EVENT_STACK_CUT)
+        info->cut_stacks++;
+    if (e->n_frames > info->max_depth)
+        info->max_depth = e->n_frames;
+    info->sum_depth += e->n_frames;
+
+    uint32_t combination = combination_of(p, e->owner, heap, origin, size_class(words));
+    struct sm_tally *to[5];
+    owner_of(p, e->owner);
+    tallies_of(p, combination, to);
+    bool fresh = sm_objects_add(&p->objects, e->obj_stream, e->obj_seq, combination, e->n_samples);
+    for (unsigned i = 0; i < 5; i++) {
+        to[i]->blocks++;
+        to[i]->samples += e->n_samples;
+        to[i]->live_samples += fresh ? e->n_samples : 0;
+    }
+    if (fresh)
+        info->live_samples += e->n_samples;
+    if (info->live_samples > info->peak_samples) {
+        info->peak_samples = info->live_samples;
+        info->peak_ns = sm_trace_time_ns(p->t, e->ticks);
+    }
+}
+
+static void on_ref(struct pass *p, const struct sm_event *e) {
+    struct sm_info *info = p->info;
+    bool collect = e->kind == SM_EVENT_COLLECT;
+    if (collect)
+        info->n_collect++;
+    else
+        info->n_promote++;
+    owner_of(p, e->owner);
+    struct sm_object *object = sm_objects_find(&p->objects, e->obj_stream, e->obj_seq);
+    if (object == NULL) {
+        info->n_orphans++;
+        return;
+    }
+    uint64_t samples = sm_object_samples(&p->objects, object);
+    struct sm_tally *to[5];
+    tallies_of(p, object->what, to);
+    if (!collect && object->promoted)
+        return;
+    object->promoted = 1;
+    for (unsigned i = 0; i < 5; i++) {
+        if (collect)
+            to[i]->live_samples -= samples;
+        else
+            to[i]->promoted_samples += samples;
+    }
+    if (collect) {
+        info->live_samples -= samples;
+        sm_objects_remove(&p->objects, e->obj_stream, e->obj_seq);
+    }
+}
+
+static void on_extension(struct pass *p, const struct sm_event *e) {
+    struct sm_info *info = p->info;
+    const uint8_t *at = e->payload, *end = at + e->payload_bytes;
+    uint64_t counter;
+    int64_t value;
+    info->n_other++;
+    if (e->op == SM_OP_MARK) {
+        if (info->n_marks < SM_INFO_MARKS) {
+            size_t bytes =
+                e->payload_bytes < sizeof *info->marks ? e->payload_bytes : sizeof *info->marks - 1;
+            memcpy(info->marks[info->n_marks], e->payload, bytes);
+            info->marks[info->n_marks][bytes] = 0;
+            info->mark_ns[info->n_marks] = sm_trace_time_ns(p->t, e->ticks);
+        }
+        info->n_marks++;
+    }
+    while (e->op == SM_OP_COUNTERS && sm_get_leb(&at, end, &counter) &&
+           sm_get_zz(&at, end, &value)) {
+        if (counter == SM_COUNTER_RSS && value > 0 && (uint64_t)value > info->max_rss_bytes)
+            info->max_rss_bytes = (uint64_t)value;
+    }
+}
+
+static int by_id(const void *a, const void *b) {
+    uint64_t x = ((const struct sm_info_domain *)a)->id, y = ((const struct sm_info_domain *)b)->id;
+    return x < y ? -1 : x > y;
+}
+
+static void add_up_domains(struct sm_info *info) {
+    struct sm_map numbers = {0};
+    size_t capacity = 0;
+    for (uint32_t i = 0; i < info->n_owners; i++) {
+        const struct sm_info_owner *o = &info->owners[i];
+        bool found;
+        uint32_t at = *sm_map_place(&numbers, o->owner.domain, info->n_domains, &found) - 1;
+        if (!found) {
+            info->domains = sm_grow(info->domains, &capacity, (size_t)info->n_domains + 1,
+                                    sizeof *info->domains);
+            info->domains[info->n_domains++] = (struct sm_info_domain){.id = o->owner.domain};
+        }
+        struct sm_info_domain *d = &info->domains[at];
+        d->n_owners++;
+        d->tally.blocks += o->tally.blocks;
+        d->tally.samples += o->tally.samples;
+        d->tally.promoted_samples += o->tally.promoted_samples;
+        d->tally.live_samples += o->tally.live_samples;
+    }
+    sm_map_release(&numbers);
+    if (info->n_domains > 0)
+        qsort(info->domains, info->n_domains, sizeof *info->domains, by_id);
+}
+
+enum sm_status sm_info_collect(struct sm_info *info, struct sm_trace *t, struct sm_error *err) {
+    *info = (struct sm_info){0};
+    struct pass p = {.info = info, .t = t, .word_bytes = sm_trace_meta(t)->word_bits / 8};
+    if (p.word_bytes == 0)
+        p.word_bytes = 8;
+    struct sm_cursor *c;
+    if (sm_cursor_new(&c, t, SM_CURSOR_STACKS | SM_CURSOR_EXTENSIONS, err) != SM_OK)
+        return SM_FAILED;
+    sm_objects_init(&p.objects);
+    info->marks = sm_alloc_zero(SM_INFO_MARKS, sizeof *info->marks);
+    info->mark_ns = sm_alloc_zero(SM_INFO_MARKS, sizeof *info->mark_ns);
+    struct sm_event e;
+    enum sm_status status;
+    bool any = false;
+    uint64_t last_ticks = 0;
+    while ((status = sm_cursor_next(c, &e)) == SM_OK) {
+        if (!any || e.ticks > last_ticks)
+            last_ticks = e.ticks;
+        any = true;
+        if (e.kind == SM_EVENT_ALLOC)
+            on_alloc(&p, &e);
+        else if (e.kind == SM_EVENT_EXTENSION)
+            on_extension(&p, &e);
+        else
+            on_ref(&p, &e);
+    }
+    sm_cursor_free(c);
+    sm_objects_release(&p.objects);
+    sm_map_release(&p.combination_numbers);
+    free(p.combinations);
+    info->last_ns = any ? sm_trace_time_ns(t, last_ticks) : 0;
+    info->duration_ns = info->last_ns;
+    const struct sm_end *end = sm_trace_end(t);
+    if (end->present && sm_trace_time_ns(t, end->end_ticks) > info->duration_ns)
+        info->duration_ns = sm_trace_time_ns(t, end->end_ticks);
+    add_up_domains(info);
+    if (status == SM_FAILED) {
+        sm_error_set(err, "reading the trace failed");
+        sm_info_release(info);
+        return SM_FAILED;
+    }
+    return SM_OK;
+}
+
+void sm_info_release(struct sm_info *info) {
+    free(info->owners);
+    free(info->domains);
+    free(info->marks);
+    free(info->mark_ns);
+    *info = (struct sm_info){0};
+}
