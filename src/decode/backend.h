@@ -38,7 +38,6 @@ struct sm_backend {
 };
 
 extern const struct sm_backend sm_backend_native __attribute__((weak)); /* decode/native_*.c */
-/* decode/memtrace_*.c; weak until that file is in the tree: remove the attribute with it. */
-extern const struct sm_backend sm_backend_memtrace __attribute__((weak));
+extern const struct sm_backend sm_backend_memtrace; /* decode/memtrace_*.c */
 
 #endif

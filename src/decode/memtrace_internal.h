@@ -46,8 +46,9 @@ struct sm_mt_stream {
     uint32_t owner;
     struct sm_mt_packet *packets;
     uint32_t n_packets, capacity;
-    uint64_t n_objects; /* with several streams */
-    int64_t floor_us;   /* no event is earlier */
+    uint32_t n_damaged_before; /* scan: unreadable places before the last packet */
+    uint64_t n_objects;        /* with several streams: seqs are below; scan: next id */
+    int64_t floor_us;          /* no event is earlier */
 };
 
 /* Ids begin..end-1 belong to a stream, where they are seq_begin and following. */
@@ -68,6 +69,7 @@ struct sm_memtrace {
     struct sm_mt_range *ranges; /* ascending, sm_mt_objects_finish */
     uint32_t n_ranges, ranges_capacity;
     struct sm_mt_names **names; /* by domain, 65536; until the scan's end */
+    bool names_again;
     uint64_t names_lost;        /* locations that did not get all their names */
     uint64_t names_lost_offset; /* of the first */
     uint64_t contradictions;    /* codes announced again with other contents */
@@ -89,6 +91,10 @@ const uint8_t *sm_mt_names_read(struct sm_trace *t, struct sm_memtrace *m, uint3
 /* Bytes were lost in the file: no list is known any more. */
 void sm_mt_names_distrust(struct sm_memtrace *m);
 void sm_mt_names_free(struct sm_memtrace *m);
+
+/* Reads the names of the whole file event by event, once: for files that mix locations with other
+   events in a packet. Damaged files are read up to the damage. */
+void sm_mt_names_again(struct sm_trace *t);
 
 /* ---- memtrace_walk.c ---- */
 

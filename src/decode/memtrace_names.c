@@ -201,3 +201,34 @@ const uint8_t *sm_mt_names_read(struct sm_trace *t, struct sm_memtrace *m, uint3
     }
     return p;
 }
+
+void sm_mt_names_again(struct sm_trace *t) {
+    struct sm_memtrace *m = t->backend_data;
+    if (m->names_again)
+        return;
+    m->names_again = true;
+    m->names = calloc(65536, sizeof *m->names);
+    if (m->names == NULL)
+        return;
+    uint64_t offset = t->first_offset, lost = m->names_lost;
+    struct sm_mt_header h;
+    while (offset < t->input.bytes &&
+           sm_mt_header_get(t->input.data + offset, (size_t)(t->input.bytes - offset), m->order,
+                            &h) &&
+           h.packet_bytes <= t->input.bytes - offset) {
+        const uint8_t *p = t->input.data + offset, *end = p + h.packet_bytes;
+        p += h.header_bytes;
+        while (p != NULL && end - p >= 4 && h.pid == m->pid) {
+            uint32_t id = sm_mt_get_u32(p, m->order == SM_MT_BIG) >> SM_MT_TIME_BITS;
+            p = id == SM_MT_LOCATION ? sm_mt_names_read(t, m, h.domain, h.ts_begin_us, p, end)
+                                     : sm_mt_step(p, end, m->order, &id);
+        }
+        offset += h.packet_bytes;
+    }
+    sm_mt_names_free(m);
+    if (m->names_lost > lost)
+        sm_trace_add_loss(t, SM_LOSS_NAMES, UINT32_MAX, m->names_lost_offset, 0,
+                          m->names_lost - lost, true,
+                          "%llu locations that stand among other events have incomplete names",
+                          (unsigned long long)(m->names_lost - lost));
+}

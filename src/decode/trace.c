@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "decode/memtrace_wire.h"
 #include "decode/trace_internal.h"
 #include "format/packet.h"
 
 #define MEMTRACE_MAGIC "\xC1\x1F\xFC\xC1"
-#define MEMTRACE_HEADER_BYTES 66
+#define MEMTRACE_MAGIC_BIG "\xC1\xFC\x1F\xC1"
 
 #define PROGRESS_STEP_BYTES (64u << 20)
 
@@ -18,14 +19,17 @@ static bool native_at(const uint8_t *p, uint64_t bytes) {
     return bytes >= SM_PACKET_HEADER_BYTES && sm_packet_header_get(p, &h);
 }
 
-/* A header of the memtrace format: size in bits, begin <= end, version. */
+/* A header of the memtrace format, in whatever byte order. */
 static bool memtrace_at(const uint8_t *p, uint64_t bytes) {
-    if (bytes < MEMTRACE_HEADER_BYTES || memcmp(p, MEMTRACE_MAGIC, 4) != 0)
-        return false;
-    uint32_t bits = sm_get_u32le(p + 4);
-    uint16_t version = sm_get_u16le(p + 28);
-    return bits % 8 == 0 && bits / 8 >= MEMTRACE_HEADER_BYTES && bits <= INT32_MAX &&
-           sm_get_u64le(p + 8) <= sm_get_u64le(p + 16) && version >= 1 && version <= 3;
+    enum sm_mt_order order;
+    struct sm_mt_header h;
+    return sm_mt_detect(p, (size_t)bytes, &order, &h);
+}
+
+/* Does the file begin with a memtrace header that its end cuts? */
+static bool memtrace_cut_at(const uint8_t *p, uint64_t bytes) {
+    return bytes >= 4 && bytes < SM_MT_MAX_HEADER_BYTES &&
+           (memcmp(p, MEMTRACE_MAGIC, 4) == 0 || memcmp(p, MEMTRACE_MAGIC_BIG, 4) == 0);
 }
 
 /* Offset of the first header for which `at` holds, UINT64_MAX when there is none before `bytes`. */
@@ -100,7 +104,7 @@ static bool detect(struct sm_trace *t, const char *path, struct sm_error *err) {
     if (bytes > 0 && native_at(data, bytes)) {
         native = 0;
         memtrace = UINT64_MAX;
-    } else if (bytes > 0 && memtrace_at(data, bytes)) {
+    } else if (bytes > 0 && (memtrace_at(data, bytes) || memtrace_cut_at(data, bytes))) {
         native = UINT64_MAX;
         memtrace = 0;
     } else if (bytes == 0) {
@@ -109,6 +113,9 @@ static bool detect(struct sm_trace *t, const char *path, struct sm_error *err) {
         native = find_header(data, bytes, SM_PACKET_MAGIC, SM_PACKET_MAGIC_BYTES, native_at);
         memtrace =
             find_header(data, native < bytes ? native : bytes, MEMTRACE_MAGIC, 4, memtrace_at);
+        if (memtrace > bytes)
+            memtrace = find_header(data, native < bytes ? native : bytes, MEMTRACE_MAGIC_BIG, 4,
+                                   memtrace_at);
     }
     if (native == UINT64_MAX && memtrace == UINT64_MAX) {
         explain_not_a_trace(t, path, err);
