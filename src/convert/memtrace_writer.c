@@ -205,7 +205,8 @@ static bool flush(struct sm_memtrace_writer *w, struct sm_mt_domain *d, int64_t 
                   struct sm_error *err) {
     if (!write_locations(w, d, err))
         return false;
-    close_header(w, d->coder->packet, d->used, d->ts_begin_us, d->ts_end_us, d->start_id, d->next_id);
+    close_header(w, d->coder->packet, d->used, d->ts_begin_us, d->ts_end_us, d->start_id,
+                 d->next_id);
     if (!put_bytes(d->out, d->coder->packet, d->used, err))
         return false;
     open_packet(w, d, now_us);
@@ -368,8 +369,9 @@ enum sm_status sm_memtrace_put_alloc(struct sm_memtrace_writer *w, uint32_t doma
                                      const uint64_t *codes, uint32_t n_codes, uint64_t *obj_id,
                                      struct sm_error *err) {
     if (source > 2 || length_words >> 62 != 0 || n_samples >> 62 != 0) {
-        sm_error_set(err, "an allocation does not fit into a memtrace file (%llu words, %llu "
-                          "samples, heap %u)",
+        sm_error_set(err,
+                     "an allocation does not fit into a memtrace file (%llu words, %llu "
+                     "samples, heap %u)",
                      (unsigned long long)length_words, (unsigned long long)n_samples, source);
         return SM_FAILED;
     }
@@ -381,7 +383,8 @@ enum sm_status sm_memtrace_put_alloc(struct sm_memtrace_writer *w, uint32_t doma
     bool brief = length_words >= 1 && length_words <= SM_MT_SHORT_MAX_WORDS && source == 0 &&
                  n_samples == 1 && n_codes - common < 256;
     uint8_t *p = d->coder->packet + d->used;
-    p = put_event_header(p, brief ? SM_MT_SHORT_BASE + (unsigned)length_words : SM_MT_ALLOC, now_us);
+    p = put_event_header(p, brief ? SM_MT_SHORT_BASE + (unsigned)length_words : SM_MT_ALLOC,
+                         now_us);
     if (!brief) {
         p = put_vint(p, (int64_t)length_words);
         p = put_vint(p, (int64_t)n_samples);
@@ -413,8 +416,9 @@ static enum sm_status put_reference(struct sm_memtrace_writer *w, unsigned event
         return SM_FAILED;
     int64_t delta = (int64_t)(d->next_id - 1 - obj_id);
     if (delta < 0 && (event_id == SM_MT_PROMOTE || w->header.version < 3)) {
-        sm_error_set(err, "an event on object %llu, which no allocation before it made, does not fit "
-                          "into a memtrace file",
+        sm_error_set(err,
+                     "an event on object %llu, which no allocation before it made, does not fit "
+                     "into a memtrace file",
                      (unsigned long long)obj_id);
         return SM_FAILED;
     }

@@ -42,7 +42,7 @@ struct sm_stream_cursor {
     int64_t last_us, ceiling_us; /* of the packet; later ones are damaged or a stepped clock */
     uint64_t next_id;
     uint64_t promised_end; /* the same by the packet's header, when they differ; it is reported */
-    uint64_t n_clamped, n_unsure; /* events of the packet with changed times, untrusted stacks */
+    uint64_t n_clamped, n_unsure;    /* events of the packet with changed times, untrusted stacks */
     const struct sm_mt_range *range; /* found last */
     uint32_t *frames;
     uint32_t n_frames, capacity;
@@ -116,16 +116,17 @@ static void check_state(struct sm_stream_cursor *c, uint64_t begin) {
         bool known = begin == c->promised_end;
         if (!known && first_report(c, SM_MT_REPORTED_STATE)) {
             if (begin > expected && c->m->n_streams == 1)
-                sm_trace_add_loss(c->t, SM_LOSS_GAP, c->stream->domain, offset, 0, begin - expected,
-                                  false,
-                                  "allocations %llu to %llu are missing before this packet, and perhaps "
-                                  "events on others",
-                                  (unsigned long long)expected, (unsigned long long)begin - 1);
+                sm_trace_add_loss(
+                    c->t, SM_LOSS_GAP, c->stream->domain, offset, 0, begin - expected, false,
+                    "allocations %llu to %llu are missing before this packet, and perhaps "
+                    "events on others",
+                    (unsigned long long)expected, (unsigned long long)begin - 1);
             else
-                sm_trace_add_loss(c->t, SM_LOSS_GAP, c->stream->domain, offset, 0, 0, false,
-                                  "packets are missing or out of order before this one (allocation %llu "
-                                  "follows %llu)",
-                                  (unsigned long long)begin, (unsigned long long)expected);
+                sm_trace_add_loss(
+                    c->t, SM_LOSS_GAP, c->stream->domain, offset, 0, 0, false,
+                    "packets are missing or out of order before this one (allocation %llu "
+                    "follows %llu)",
+                    (unsigned long long)begin, (unsigned long long)expected);
         }
         distrust(c);
     }
@@ -137,9 +138,10 @@ static void check_state(struct sm_stream_cursor *c, uint64_t begin) {
                  (!s->bad_id && code != sm_mt_extend63(h->verify_val));
     if (wrong) {
         if (first_report(c, SM_MT_REPORTED_STATE))
-            sm_trace_add_loss(c->t, SM_LOSS_CORRUPT, c->stream->domain, offset, 0, 0, true,
-                              "the stack cache is not what this packet says: something before it is lost "
-                              "or damaged; stacks that rest on it are marked");
+            sm_trace_add_loss(
+                c->t, SM_LOSS_CORRUPT, c->stream->domain, offset, 0, 0, true,
+                "the stack cache is not what this packet says: something before it is lost "
+                "or damaged; stacks that rest on it are marked");
         distrust(c);
     }
 }
@@ -180,13 +182,11 @@ static void close_packet(struct sm_stream_cursor *c, const uint8_t *stopped) {
     uint32_t domain = c->stream->domain;
     uint64_t promised = h->alloc_end - h->alloc_begin, got = c->next_id - c->packet->alloc_begin;
     if (stopped != c->end) {
-        uint64_t lost = promised > got && promised - got < (uint64_t)(c->end - stopped)
-                            ? promised - got
-                            : 0;
+        uint64_t lost =
+            promised > got && promised - got < (uint64_t)(c->end - stopped) ? promised - got : 0;
         if (first_report(c, SM_MT_REPORTED))
-            sm_trace_add_loss(c->t, SM_LOSS_CORRUPT, domain,
-                              (uint64_t)(stopped - c->t->input.data), (uint64_t)(c->end - stopped),
-                              lost, false,
+            sm_trace_add_loss(c->t, SM_LOSS_CORRUPT, domain, (uint64_t)(stopped - c->t->input.data),
+                              (uint64_t)(c->end - stopped), lost, false,
                               "an impossible event: the last %llu bytes of its packet are not read",
                               (unsigned long long)(c->end - stopped));
         distrust(c);
@@ -197,16 +197,18 @@ static void close_packet(struct sm_stream_cursor *c, const uint8_t *stopped) {
                           (unsigned long long)promised, (unsigned long long)got);
     }
     if (c->n_clamped > 0 && first_report(c, SM_MT_REPORTED_TIMES))
-        sm_trace_add_loss(c->t, SM_LOSS_TIME, domain, c->packet->offset, 0, 0, true,
-                          "%llu events of the packet have times before the last or outside their "
-                          "packet's (the clock was set back, or bytes are damaged) and were given the last "
-                          "good time",
-                          (unsigned long long)c->n_clamped);
+        sm_trace_add_loss(
+            c->t, SM_LOSS_TIME, domain, c->packet->offset, 0, 0, true,
+            "%llu events of the packet have times before the last or outside their "
+            "packet's (the clock was set back, or bytes are damaged) and were given the last "
+            "good time",
+            (unsigned long long)c->n_clamped);
     if (c->n_unsure > 0 && first_report(c, SM_MT_REPORTED_STACKS))
-        sm_trace_add_loss(c->t, SM_LOSS_CORRUPT, domain, c->packet->offset, 0, 0, true,
-                          "%llu allocations of the packet are read, but not their stacks, which rest on "
-                          "what was lost before",
-                          (unsigned long long)c->n_unsure);
+        sm_trace_add_loss(
+            c->t, SM_LOSS_CORRUPT, domain, c->packet->offset, 0, 0, true,
+            "%llu allocations of the packet are read, but not their stacks, which rest on "
+            "what was lost before",
+            (unsigned long long)c->n_unsure);
     c->promised_end = got != promised ? h->alloc_end : UINT64_MAX;
     c->p = c->end = NULL;
 }

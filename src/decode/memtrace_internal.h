@@ -107,7 +107,8 @@ struct sm_mt_walk {
 void sm_mt_walk(const uint8_t *p, const uint8_t *end, enum sm_mt_order order, struct sm_mt_walk *w);
 
 /* Steps over one event; returns its end, NULL when it is damaged or cut. *id is its number. */
-const uint8_t *sm_mt_step(const uint8_t *p, const uint8_t *end, enum sm_mt_order order, uint32_t *id);
+const uint8_t *sm_mt_step(const uint8_t *p, const uint8_t *end, enum sm_mt_order order,
+                          uint32_t *id);
 
 /* ---- memtrace_objects.c ---- */
 
@@ -121,7 +122,8 @@ bool sm_mt_has_object(const struct sm_trace *t, uint32_t stream, uint64_t seq);
 
 enum sm_status sm_mt_scan(struct sm_trace *t, struct sm_error *err);
 void sm_mt_release(struct sm_trace *t);
-struct sm_stream_cursor *sm_mt_cursor_new(struct sm_trace *t, uint32_t stream_index, unsigned flags);
+struct sm_stream_cursor *sm_mt_cursor_new(struct sm_trace *t, uint32_t stream_index,
+                                          unsigned flags);
 enum sm_status sm_mt_cursor_next(struct sm_stream_cursor *c, struct sm_event *event);
 void sm_mt_cursor_free(struct sm_stream_cursor *c);
 

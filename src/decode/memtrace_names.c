@@ -59,8 +59,7 @@ static struct name_file *use_file(struct sm_mt_names *names, uint32_t number, co
             slot = names->order[SM_MT_MTF_NEW - 1]; /* falls out; its functions are inherited */
         else
             names->files[names->n_files++].n_functions = 0;
-        memmove(names->order + 1, names->order,
-                (names->n_files - 1) * sizeof names->order[0]);
+        memmove(names->order + 1, names->order, (names->n_files - 1) * sizeof names->order[0]);
         names->order[0] = (uint8_t)slot;
         names->files[slot].name = name;
         return &names->files[slot];
@@ -85,7 +84,8 @@ static const char *use_function(struct name_file *f, uint32_t number, const char
     return name;
 }
 
-static bool take_name(struct sm_trace *t, const uint8_t **p, const uint8_t *end, const char **name) {
+static bool take_name(struct sm_trace *t, const uint8_t **p, const uint8_t *end,
+                      const char **name) {
     const uint8_t *nul = *p < end ? memchr(*p, 0, (size_t)(end - *p)) : NULL;
     if (nul == NULL)
         return false;
@@ -150,8 +150,8 @@ const uint8_t *sm_mt_names_read(struct sm_trace *t, struct sm_memtrace *m, uint3
             return end;
         }
     }
-    uint32_t expected =
-        ((uint32_t)ts_begin_us & SM_MT_TIME_MASK) | SM_MT_LOCATION << SM_MT_TIME_BITS;
+    uint32_t expected = ((uint32_t)ts_begin_us & SM_MT_TIME_MASK) | SM_MT_LOCATION
+                                                                        << SM_MT_TIME_BITS;
     struct sm_location list[255];
     while (end - p >= 4 && sm_mt_get_u32(p, big) >> SM_MT_TIME_BITS == SM_MT_LOCATION) {
         const uint8_t *start = p, *q = p + 13;
@@ -165,8 +165,8 @@ const uint8_t *sm_mt_names_read(struct sm_trace *t, struct sm_memtrace *m, uint3
         /* A record that does not end before another one, or the packet's end, was misread: its numbers
            were damaged such that a text was read where there is none. */
         if (worst != UNREADABLE && q < end &&
-            (end - q < 4 || sm_mt_get_u32(q, big) >> SM_MT_TIME_BITS >
-                                SM_MT_SHORT_BASE + SM_MT_SHORT_MAX_WORDS))
+            (end - q < 4 ||
+             sm_mt_get_u32(q, big) >> SM_MT_TIME_BITS > SM_MT_SHORT_BASE + SM_MT_SHORT_MAX_WORDS))
             worst = UNREADABLE;
         if (worst == UNREADABLE) {
             count_lost(t, m, start);
@@ -212,10 +212,10 @@ void sm_mt_names_again(struct sm_trace *t) {
         return;
     uint64_t offset = t->first_offset, lost = m->names_lost;
     struct sm_mt_header h;
-    while (offset < t->input.bytes &&
-           sm_mt_header_get(t->input.data + offset, (size_t)(t->input.bytes - offset), m->order,
-                            &h) &&
-           h.packet_bytes <= t->input.bytes - offset) {
+    while (
+        offset < t->input.bytes &&
+        sm_mt_header_get(t->input.data + offset, (size_t)(t->input.bytes - offset), m->order, &h) &&
+        h.packet_bytes <= t->input.bytes - offset) {
         const uint8_t *p = t->input.data + offset, *end = p + h.packet_bytes;
         p += h.header_bytes;
         while (p != NULL && end - p >= 4 && h.pid == m->pid) {

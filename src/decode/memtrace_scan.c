@@ -21,7 +21,7 @@ struct scan {
     uint32_t *stream_of; /* by domain: index + 1 in order of appearance; DOMAINS */
     uint32_t n_damaged;  /* places with unreadable bytes so far */
     bool no_memory;
-    uint32_t part;     /* trace-info packets seen, minus 1 */
+    uint32_t part; /* trace-info packets seen, minus 1 */
     uint64_t foreign_packets, foreign_bytes, foreign_events, foreign_offset, foreign_pid;
 };
 
@@ -59,8 +59,7 @@ static bool is_cut_header(const struct scan *s, uint64_t offset) {
 static struct sm_mt_stream *stream_of(struct scan *s, uint32_t domain) {
     struct sm_memtrace *m = s->m;
     if (s->stream_of[domain] == 0) {
-        struct sm_mt_stream *streams =
-            realloc(m->streams, (m->n_streams + 1) * sizeof *streams);
+        struct sm_mt_stream *streams = realloc(m->streams, (m->n_streams + 1) * sizeof *streams);
         if (streams == NULL)
             return NULL;
         m->streams = streams;
@@ -152,11 +151,11 @@ static uint64_t doubtful_packet(struct scan *s, uint64_t offset, const struct sm
     if (next - offset <= INT32_MAX) {
         sm_mt_walk(s->data + offset + h->header_bytes, s->data + next, s->m->order, &w);
         if (w.complete && w.n_events > 0 && w.n_allocs == allocs) {
-            sm_trace_add_loss(s->t, SM_LOSS_CORRUPT, h->domain, offset, 0, 0, true,
-                              "a packet's size is damaged (%llu bytes in its header, %llu in the file); "
-                              "it was read all the same",
-                              (unsigned long long)h->packet_bytes,
-                              (unsigned long long)(next - offset));
+            sm_trace_add_loss(
+                s->t, SM_LOSS_CORRUPT, h->domain, offset, 0, 0, true,
+                "a packet's size is damaged (%llu bytes in its header, %llu in the file); "
+                "it was read all the same",
+                (unsigned long long)h->packet_bytes, (unsigned long long)(next - offset));
             take_packet(s, offset, (uint32_t)(next - offset), h);
             return next;
         }
@@ -223,11 +222,11 @@ static void walk_file(struct scan *s) {
                 s->m->pid_known = true;
                 s->m->start_us = h.ts_begin_us;
             } else {
-                sm_trace_add_loss(s->t, SM_LOSS_CONCATENATED, UINT32_MAX, offset, s->bytes - offset,
-                                  0, false,
-                                  "another trace (process %llu) begins here in the same file; it is "
-                                  "part %u",
-                                  (unsigned long long)h.pid, s->part + 1);
+                sm_trace_add_loss(
+                    s->t, SM_LOSS_CONCATENATED, UINT32_MAX, offset, s->bytes - offset, 0, false,
+                    "another trace (process %llu) begins here in the same file; it is "
+                    "part %u",
+                    (unsigned long long)h.pid, s->part + 1);
                 return;
             }
             first = false;
@@ -321,24 +320,25 @@ static void finish_streams(struct scan *s) {
 static void report(struct scan *s) {
     struct sm_memtrace *m = s->m;
     if (s->foreign_packets > 0)
-        sm_trace_add_loss(s->t, SM_LOSS_FOREIGN, UINT32_MAX, s->foreign_offset, s->foreign_bytes,
-                          s->foreign_events, false,
-                          "%llu packets were written by another process (%llu, a forked child) into "
-                          "this process's trace and are skipped",
-                          (unsigned long long)s->foreign_packets,
-                          (unsigned long long)s->foreign_pid);
+        sm_trace_add_loss(
+            s->t, SM_LOSS_FOREIGN, UINT32_MAX, s->foreign_offset, s->foreign_bytes,
+            s->foreign_events, false,
+            "%llu packets were written by another process (%llu, a forked child) into "
+            "this process's trace and are skipped",
+            (unsigned long long)s->foreign_packets, (unsigned long long)s->foreign_pid);
     if (m->names_lost > 0)
-        sm_trace_add_loss(s->t, SM_LOSS_NAMES, UINT32_MAX, m->names_lost_offset, 0, m->names_lost,
-                          true,
-                          "%llu locations have no or incomplete names (%llu contradict earlier ones): "
-                          "bytes before them are damaged, or the file was written before September "
-                          "2024 and has columns above 1023, which spoil names; those just before this "
-                          "place may be wrong",
-                          (unsigned long long)m->names_lost, (unsigned long long)m->contradictions);
+        sm_trace_add_loss(
+            s->t, SM_LOSS_NAMES, UINT32_MAX, m->names_lost_offset, 0, m->names_lost, true,
+            "%llu locations have no or incomplete names (%llu contradict earlier ones): "
+            "bytes before them are damaged, or the file was written before September "
+            "2024 and has columns above 1023, which spoil names; those just before this "
+            "place may be wrong",
+            (unsigned long long)m->names_lost, (unsigned long long)m->contradictions);
     if (s->t->meta.missing)
-        sm_trace_add_loss(s->t, SM_LOSS_CORRUPT, UINT32_MAX, s->t->first_offset, 0, 0, true,
-                          "the trace's first packet is missing or unreadable: program, sampling rate and "
-                          "word size are unknown");
+        sm_trace_add_loss(
+            s->t, SM_LOSS_CORRUPT, UINT32_MAX, s->t->first_offset, 0, 0, true,
+            "the trace's first packet is missing or unreadable: program, sampling rate and "
+            "word size are unknown");
 }
 
 static void set_meta(struct sm_trace *t, const struct sm_memtrace *m) {

@@ -26,8 +26,7 @@ bool sm_mt_header_get(const uint8_t *p, size_t bytes, enum sm_mt_order order,
     return true;
 }
 
-bool sm_mt_detect(const uint8_t *p, size_t bytes, enum sm_mt_order *order,
-                  struct sm_mt_header *h) {
+bool sm_mt_detect(const uint8_t *p, size_t bytes, enum sm_mt_order *order, struct sm_mt_header *h) {
     /* Wrong guesses fail at the magic or, between the first two, nearly always at the size: a
        little-endian size in bits read the other way round has its low byte from the top of a number
        below 2^18, so it comes out beyond any file. */

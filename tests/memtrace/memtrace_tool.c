@@ -2,7 +2,8 @@
    backend directly, stream after stream.
 
      memtrace_tool stat FILE               figures as JSON
-     memtrace_tool content FILE            one line per event, stacks as codes, then all names
+     memtrace_tool content FILE            one line per event, stacks as codes, then the names used
+     memtrace_tool digest FILE             a number that stands for all of that
      memtrace_tool rewrite VERSION exact|relaxed FILE OUT
      memtrace_tool speed FILE stacks|skip N */
 #include <inttypes.h>
@@ -94,8 +95,8 @@ static int stat_file(const char *path) {
         t->backend->stream_free(c);
         samples += s;
         if (n > 0)
-            printf("%s\"%u\": [%" PRIu64 ", %" PRIu64 "]", any ? ", " : "", sm_trace_stream_id(t, i),
-                   n, s);
+            printf("%s\"%u\": [%" PRIu64 ", %" PRIu64 "]", any ? ", " : "",
+                   sm_trace_stream_id(t, i), n, s);
         any |= n > 0;
     }
     uint64_t named = 0;
@@ -106,7 +107,8 @@ static int stat_file(const char *path) {
            ", \"promote\": %" PRIu64 ", \"collect\": %" PRIu64 ", \"nsamples\": %" PRIu64
            ", \"sum_len_words\": %" PRIu64 ", \"sum_bt_len\": %" PRIu64 ", \"max_bt_len\": %" PRIu64
            ", \"sum_common_prefix\": %" PRIu64 ", \"distinct_codes\": %" PRIu64
-           ", \"last_time_us\": %" PRId64 ", \"pid\": %" PRIu64 ", \"rate\": %.17g, \"word_size\": %u, "
+           ", \"last_time_us\": %" PRId64 ", \"pid\": %" PRIu64
+           ", \"rate\": %.17g, \"word_size\": %u, "
            "\"version\": %d, \"missing\": %s, \"orphans\": %" PRIu64 ", \"lost_stacks\": %" PRIu64
            ", \"named\": %" PRIu64 ", \"foreign\": %" PRIu64 ", ",
            heaps[0], heaps[1], heaps[2], promote, collect, samples, words, frames, deepest, common,
@@ -123,31 +125,78 @@ static int stat_file(const char *path) {
     return 0;
 }
 
-static int content(const char *path) {
+static FILE *content_out;
+static uint64_t digest = 0xcbf29ce484222325u;
+
+static void mix(uint64_t x) {
+    digest = (digest ^ x) * 0x100000001b3u;
+    digest ^= digest >> 29;
+}
+
+static void mix_text(const char *text) {
+    for (; *text != 0; text++)
+        mix((unsigned char)*text);
+    mix(256);
+}
+
+static void content_event(const struct sm_trace *t, const struct sm_event *e) {
+    uint64_t fields[] = {e->stream, e->kind,      e->ticks, e->obj_stream, e->obj_seq,
+                         e->size,   e->n_samples, e->heap,  e->flags,      e->n_frames};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        mix(fields[i]);
+    for (uint32_t k = 0; k < e->n_frames; k++)
+        mix(sm_trace_location_code(t, e->frames[k]));
+    if (content_out == NULL)
+        return;
+    fprintf(content_out,
+            "%u %d %" PRIu64 " obj %u:%" PRIu64 " size %" PRIu64 " n %" PRIu64 " heap %u flags %u:",
+            e->stream, e->kind, e->ticks, e->obj_stream, e->obj_seq, e->size, e->n_samples, e->heap,
+            e->flags);
+    for (uint32_t k = 0; k < e->n_frames; k++)
+        fprintf(content_out, " %" PRIx64, sm_trace_location_code(t, e->frames[k]));
+    fprintf(content_out, "\n");
+}
+
+/* Everything that the events and the names of the codes in them say: as text, or as a number. */
+static int content(const char *path, bool text) {
     struct sm_trace *t = open_trace(path);
+    uint8_t *used = calloc(SM_MAX_LOCATIONS, 1);
+    content_out = text ? stdout : NULL;
     for (uint32_t i = 0; i < sm_trace_n_streams(t); i++) {
         struct sm_stream_cursor *c = t->backend->stream_new(t, i, 1);
         struct sm_event e;
         while (t->backend->stream_next(c, &e) == SM_OK) {
-            printf("%u %d %" PRIu64 " obj %u:%" PRIu64 " size %" PRIu64 " n %" PRIu64
-                   " heap %u flags %u:",
-                   e.stream, e.kind, e.ticks, e.obj_stream, e.obj_seq, e.size, e.n_samples, e.heap,
-                   e.flags);
-            for (uint32_t k = 0; k < e.n_frames; k++)
-                printf(" %" PRIx64, sm_trace_location_code(t, e.frames[k]));
-            printf("\n");
+            content_event(t, &e);
+            for (uint32_t k = e.common_prefix; k < e.n_frames; k++)
+                used[e.frames[k]] = 1;
         }
         t->backend->stream_free(c);
     }
     for (uint32_t id = 0; id < sm_trace_n_locations(t); id++) {
         const struct sm_location *list;
         uint32_t n = sm_trace_location(t, id, &list);
-        printf("code %" PRIx64, sm_trace_location_code(t, id));
-        for (uint32_t k = 0; k < n; k++)
-            printf(" [%s %s %u:%u-%u]", list[k].file, list[k].function, list[k].line,
-                   list[k].start_char, list[k].end_char);
-        printf("\n");
+        if (!used[id])
+            continue;
+        mix(sm_trace_location_code(t, id));
+        if (text)
+            printf("code %" PRIx64, sm_trace_location_code(t, id));
+        for (uint32_t k = 0; k < n; k++) {
+            mix(list[k].line);
+            mix(list[k].start_char);
+            mix(list[k].end_char);
+            mix(list[k].flags);
+            mix_text(list[k].file);
+            mix_text(list[k].function);
+            if (text)
+                printf(" [%s %s %u:%u-%u %u]", list[k].file, list[k].function, list[k].line,
+                       list[k].start_char, list[k].end_char, list[k].flags);
+        }
+        if (text)
+            printf("\n");
     }
+    if (!text)
+        printf("%016" PRIx64 "\n", digest);
+    free(used);
     sm_trace_free(t);
     return 0;
 }
@@ -166,7 +215,8 @@ struct head {
     uint64_t capacity, n;
 };
 
-static int rewrite(unsigned version, enum sm_memtrace_order order, const char *in, const char *out) {
+static int rewrite(unsigned version, enum sm_memtrace_order order, const char *in,
+                   const char *out) {
     struct sm_trace *t = open_trace(in);
     const struct sm_meta *m = sm_trace_meta(t);
     struct sm_memtrace_header header = {.version = version,
@@ -182,8 +232,7 @@ static int rewrite(unsigned version, enum sm_memtrace_order order, const char *i
     FILE *f = fopen(out, "wb");
     struct sm_memtrace_writer *w;
     struct sm_error err = {""};
-    if (f == NULL ||
-        sm_memtrace_writer_new(&w, f, &header, order, locate, t, &err) != SM_OK) {
+    if (f == NULL || sm_memtrace_writer_new(&w, f, &header, order, locate, t, &err) != SM_OK) {
         fprintf(stderr, "%s: %s\n", out, err.text);
         return 1;
     }
@@ -220,9 +269,9 @@ static int rewrite(unsigned version, enum sm_memtrace_order order, const char *i
                 owner->capacity = e->obj_seq * 2 + 1024;
                 owner->ids = realloc(owner->ids, owner->capacity * sizeof *owner->ids);
             }
-            status = sm_memtrace_put_alloc(w, e->stream, (int64_t)e->ticks, e->size, e->n_samples,
-                                           e->heap, codes, e->n_frames, &owner->ids[e->obj_seq],
-                                           &err);
+            status =
+                sm_memtrace_put_alloc(w, e->stream, (int64_t)e->ticks, e->size, e->n_samples,
+                                      e->heap, codes, e->n_frames, &owner->ids[e->obj_seq], &err);
             owner->n = e->obj_seq + 1;
         } else if (e->obj_seq >= owner->n) {
             status = SM_OK; /* orphan */
@@ -281,8 +330,8 @@ static int speed(const char *path, bool stacks, int repeat) {
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "stat") == 0)
         return stat_file(argv[2]);
-    if (argc == 3 && strcmp(argv[1], "content") == 0)
-        return content(argv[2]);
+    if (argc == 3 && (strcmp(argv[1], "content") == 0 || strcmp(argv[1], "digest") == 0))
+        return content(argv[2], argv[1][0] == 'c');
     if (argc == 6 && strcmp(argv[1], "rewrite") == 0)
         return rewrite((unsigned)atoi(argv[2]),
                        strcmp(argv[3], "relaxed") == 0 ? SM_MEMTRACE_RELAXED : SM_MEMTRACE_EXACT,

@@ -38,13 +38,13 @@ with tempfile.TemporaryDirectory() as work:
                 if "truncstack" not in name:
                     if domains < 2:
                         checks.true(what + ": contents",
-                                    run(tool, "content", path) == run(tool, "content", out))
+                                    run(tool, "digest", path) == run(tool, "digest", out))
                     if to == version and domains < 2 and "cut" not in name:
                         checks.true(what + ": bytes", filecmp.cmp(path, out, shallow=False))
                         identical[to] += 1
                 # What was written is written the same again.
-                run(tool, "rewrite", str(to), order, out, back)
-                if domains < 2 and "truncstack" not in name:
+                if domains < 2 and "truncstack" not in name and order == "relaxed":
+                    run(tool, "rewrite", str(to), order, out, back)
                     checks.true(what + ": stable", filecmp.cmp(out, back, shallow=False))
 print("byte for byte: version 2: %d, version 3: %d" % (identical[2], identical[3]))
 checks.done()
