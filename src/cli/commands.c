@@ -2,5 +2,6 @@
 #include "cli/command.h"
 
 const struct sm_command *const sm_commands[] = {
+    &sm_cmd_doctor,
     NULL,
 };

@@ -10,6 +10,7 @@
    primitive which we add to the table. */
 #include "ocaml/closures.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #include "ocaml/tracker.h"
@@ -74,19 +75,12 @@ static struct {
 
 /* ---- bytecode ---- */
 
-/* The runtime's growing array. */
-struct ext_table {
-    int size;
-    int capacity;
-    void **contents;
-};
-
 enum { BYTE_ACC0 = 0, BYTE_RETURN = 40, BYTE_C_CALL1 = 93 };
 enum { BYTE_LENGTH = 5 };
 static int32_t bytecode[N_CALLBACKS][BYTE_LENGTH];
 
 static const void *bytecode_for(const struct sm_ocaml_runtime *rt, int i) {
-    struct ext_table *prims = rt->prim_table;
+    struct sm_ext_table *prims = rt->prim_table;
     int primitive = prims->size;
     void *function;
     memcpy(&function, &callbacks[i], sizeof function);
@@ -98,14 +92,20 @@ static const void *bytecode_for(const struct sm_ocaml_runtime *rt, int i) {
     return bytecode[i];
 }
 
+bool sm_ocaml_embedded(const struct sm_ocaml_runtime *rt) {
+    Dl_info info;
+    return rt->kind == SM_OCAML_BYTECODE && *rt->start_code != 0 &&
+           dladdr((const void *)*rt->start_code, &info) != 0;
+}
+
 bool sm_ocaml_ready(const struct sm_ocaml_runtime *rt) {
     if (rt->major == 4 && rt->state_4 != NULL && *rt->state_4 == NULL)
         return false;
     if (rt->kind != SM_OCAML_BYTECODE)
         return true;
-    const struct ext_table *prims = rt->prim_table;
+    const struct sm_ext_table *prims = rt->prim_table;
     return prims->size > 0 && *rt->start_code != 0 && *rt->global_data != 0 &&
-           *rt->global_data != SM_VAL_UNIT;
+           *rt->global_data != SM_VAL_UNIT && !sm_ocaml_embedded(rt);
 }
 
 void sm_ocaml_start_profile(const struct sm_ocaml_runtime *rt, double rate,

@@ -11,6 +11,10 @@
    code, primitives and global data loaded. */
 bool sm_ocaml_ready(const struct sm_ocaml_runtime *rt);
 
+/* True for bytecode that stands in the executable as data (-output-complete-exe, -output-obj): its
+   start makes no call that we could take as the moment to begin. */
+bool sm_ocaml_embedded(const struct sm_ocaml_runtime *rt);
+
 /* Begins the profile on the calling thread, which must be in the runtime's start, between the
    creation of the heap and the first OCaml code. sm_tracker_configure comes first. */
 void sm_ocaml_start_profile(const struct sm_ocaml_runtime *rt, double rate,

@@ -31,7 +31,8 @@ static bool one_location(void *debuginfo, struct sm_source_location *out) {
     struct sm_ocaml_location l;
     memset(&l, 0, sizeof l);
     runtime->debuginfo_location(debuginfo, &l);
-    if (!l.valid)
+    /* Bytecode without a source place, such as code that the compiler made, says "??" in "_none_". */
+    if (!l.valid || (l.u.before_5_2.line <= 0 && l.file != NULL && strcmp(l.file, "_none_") == 0))
         return false;
     memset(out, 0, sizeof *out);
     set_name(l.file, &out->file, &out->file_bytes);

@@ -169,6 +169,9 @@ const char *sm_ocaml_refusal_text(enum sm_ocaml_refusal refusal) {
         return "its OCaml is 5.0, 5.1 or 5.2, which were released without Gc.Memprof: build it "
                "with "
                "OCaml 5.3 or later, or 4.14";
+    case SM_OCAML_EMBEDDED:
+        return "it is bytecode made with -output-complete-exe or -output-obj, which gives no safe "
+               "moment to start: build it with ocamlopt, or as plain bytecode";
     case SM_OCAML_UNRESOLVABLE:
         return "its runtime's symbols are hidden and stripped: build it without stripping, or "
                "without "

@@ -52,6 +52,13 @@ struct sm_ocaml_location {
     } u;
 };
 
+/* The runtime's growing array. */
+struct sm_ext_table {
+    int size;
+    int capacity;
+    void **contents;
+};
+
 struct sm_ocaml_runtime {
     int major; /* 4 or 5 */
     enum sm_ocaml_kind kind;
@@ -67,7 +74,7 @@ struct sm_ocaml_runtime {
 
     /* For the preload library only. */
     void *c_call;                                  /* native code */
-    void *prim_table;                              /* bytecode: struct ext_table */
+    struct sm_ext_table *prim_table;               /* bytecode */
     int (*ext_table_add)(void *table, void *fn);   /* bytecode */
     void (*thread_code)(void *code, size_t bytes); /* bytecode; NULL = not threaded */
     const uintptr_t *start_code;                   /* bytecode: where its address is kept */
@@ -87,6 +94,7 @@ enum sm_ocaml_refusal {
     SM_OCAML_NOT_OCAML,       /* no OCaml runtime in the process */
     SM_OCAML_TOO_OLD,         /* before 4.11: no Memprof */
     SM_OCAML_WITHOUT_MEMPROF, /* 5.0-5.2: Memprof was taken out */
+    SM_OCAML_EMBEDDED,        /* bytecode that stands in the executable as data */
     SM_OCAML_UNRESOLVABLE,    /* symbols hidden and stripped */
     SM_OCAML_PROCESSOR,       /* no trampolines for this processor */
 };

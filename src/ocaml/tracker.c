@@ -72,6 +72,10 @@ static bool time_is_up(void) {
     return true;
 }
 
+bool sm_tracker_ended(void) {
+    return atomic_load_explicit(&ended, memory_order_relaxed);
+}
+
 static sm_value on_alloc(sm_value info, enum sm_heap heap) {
     int saved_errno = errno;
     sm_value answer = SM_VAL_NONE;

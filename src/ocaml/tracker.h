@@ -30,6 +30,9 @@ uint32_t sm_tracker_callstack_size(uint32_t depth_limit);
 void sm_tracker_configure(const struct sm_ocaml_runtime *rt, uint32_t callstack_size,
                           uint64_t deadline_ns);
 
+/* True when the deadline has ended the profile. */
+bool sm_tracker_ended(void);
+
 /* Unique id of the calling thread's OCaml domain (0 on OCaml 4); for struct sm_recorder_config.
    The thread must hold the runtime lock, as in a callback. */
 uint64_t sm_tracker_current_domain(void);
