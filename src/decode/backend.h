@@ -37,7 +37,7 @@ struct sm_backend {
     void (*release)(struct sm_trace *t); /* frees what scan made */
 };
 
-extern const struct sm_backend sm_backend_native __attribute__((weak)); /* decode/native_*.c */
+extern const struct sm_backend sm_backend_native;   /* decode/native_*.c */
 extern const struct sm_backend sm_backend_memtrace; /* decode/memtrace_*.c */
 
 #endif

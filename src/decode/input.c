@@ -288,12 +288,13 @@ void sm_input_release(struct sm_input *in) {
     memset(in, 0, sizeof *in);
 }
 
-void sm_input_done_before(const struct sm_input *in, uint64_t offset) {
+void sm_input_done(const struct sm_input *in, uint64_t from, uint64_t to) {
     if (!in->mapped)
         return;
-    uint64_t bytes = offset & ~(uint64_t)(page_bytes - 1);
-    if (bytes > 0 && bytes <= in->bytes)
-        madvise((void *)(uintptr_t)in->data, (size_t)bytes, MADV_DONTNEED);
+    from &= ~(uint64_t)(page_bytes - 1);
+    to &= ~(uint64_t)(page_bytes - 1);
+    if (from < to && to <= in->bytes)
+        madvise((void *)((uintptr_t)in->data + from), (size_t)(to - from), MADV_DONTNEED);
 }
 
 void sm_input_sequential(const struct sm_input *in) {

@@ -29,9 +29,9 @@ bool sm_input_open(struct sm_input *in, const char *path, struct sm_error *err);
 void sm_input_memory(struct sm_input *in, const uint8_t *data, size_t bytes);
 void sm_input_release(struct sm_input *in);
 
-/* Tells the system that bytes before `offset` will not be needed soon (keeps the resident memory of
-   huge files small), and that they will be read in order. No effect on others than mapped files. */
-void sm_input_done_before(const struct sm_input *in, uint64_t offset);
+/* Tells the system that bytes from..to will not be needed soon (keeps the resident memory of huge
+   files small), and that they will be read in order. No effect on others than mapped files. */
+void sm_input_done(const struct sm_input *in, uint64_t from, uint64_t to);
 void sm_input_sequential(const struct sm_input *in);
 
 #endif

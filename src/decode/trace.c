@@ -169,8 +169,10 @@ enum sm_status sm_trace_open(struct sm_trace **out, const char *path,
         sm_error_set(err, "%s: out of memory", path);
         return SM_FAILED;
     }
+    if (strcmp(path, "-") != 0 && (options == NULL || !options->ignore_tail))
+        t->tail = sm_native_tail_load(path);
     if (!sm_input_open(&t->input, path, err)) {
-        free(t);
+        sm_trace_free(t);
         return SM_FAILED;
     }
     return open_input(out, t, strcmp(path, "-") == 0 ? "standard input" : path, options, err);
@@ -192,6 +194,7 @@ void sm_trace_free(struct sm_trace *t) {
         return;
     if (t->backend != NULL && t->backend_data != NULL)
         t->backend->release(t);
+    sm_native_tail_free(t->tail);
     sm_input_release(&t->input);
     sm_locations_release(&t->locations);
     sm_owners_release(&t->owners);
@@ -241,6 +244,8 @@ bool sm_trace_add_stream(struct sm_trace *t, uint32_t id) {
 }
 
 uint32_t sm_trace_stream_index(const struct sm_trace *t, uint32_t id) {
+    if (id < t->n_streams && t->stream_ids[id] == id)
+        return id; /* the usual numbering */
     uint32_t low = 0, high = t->n_streams;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -270,5 +275,6 @@ void sm_trace_progress(struct sm_trace *t, uint64_t done_bytes) {
     if (t->options.progress == NULL || done_bytes < t->progress_bytes + PROGRESS_STEP_BYTES)
         return;
     t->progress_bytes = done_bytes;
-    t->options.progress(t->options.progress_ctx, done_bytes, t->input.bytes);
+    t->options.progress(t->options.progress_ctx,
+                        done_bytes < t->input.bytes ? done_bytes : t->input.bytes, t->input.bytes);
 }

@@ -65,13 +65,15 @@ struct sm_trace {
     struct sm_end end;
     uint32_t *stream_ids; /* ascending */
     uint32_t n_streams, streams_capacity;
-    const char *tail_path; /* NULL = no side file was used */
+    const char *tail_path;       /* NULL = no side file was used */
+    struct sm_native_tail *tail; /* read before the trace itself; the native backend takes it */
 
     struct sm_arena arena;
     struct sm_locations locations;
     struct sm_owners owners;
     struct sm_losses losses;
     bool orphans_reported;   /* by the first cursor that reached the end (merge/) */
+    uint64_t done_bytes;     /* read by the cursors of this pass */
     uint64_t progress_bytes; /* at the last call of options.progress */
 };
 
@@ -123,6 +125,10 @@ enum sm_announced sm_locations_set(struct sm_trace *t, uint32_t id, const struct
 
 /* Tells options.progress, at most every 64 MiB. */
 void sm_trace_progress(struct sm_trace *t, uint64_t done_bytes);
+
+/* The side file of the trace at `path` (native_tail.c); NULL = none. */
+struct sm_native_tail *sm_native_tail_load(const char *path);
+void sm_native_tail_free(struct sm_native_tail *tail);
 
 /* For owners.c, locations.c, losses.c. */
 void sm_locations_release(struct sm_locations *l);
