@@ -156,7 +156,7 @@ static bool open_packet(struct sm_stream_cursor *c) {
             c->next_packet++; /* changed since the scan */
             continue;
         }
-        sm_input_done_before(&c->t->input, c->packet->offset);
+        sm_trace_passed(c->t, c->packet->offset);
         sm_trace_progress(c->t, c->packet->offset);
         check_state(c, c->packet->alloc_begin);
         c->next_packet++;

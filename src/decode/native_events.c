@@ -403,20 +403,6 @@ static bool begin_packet(struct sm_stream_cursor *c, struct sm_native_packet *p,
     return true;
 }
 
-/* Gives back pages that have been read, so that huge files do not fill the memory. */
-static void give_back(struct sm_trace *t, const struct sm_native_packet *p) {
-    const uint64_t behind = 64u << 20;
-    struct sm_native *n = t->backend_data;
-    if ((p->flags & SM_NATIVE_TAIL) != 0)
-        return;
-    if (p->offset < n->dropped_before)
-        n->dropped_before = p->offset; /* another pass */
-    if (p->offset < n->dropped_before + 2 * behind)
-        return;
-    sm_input_done(&t->input, n->dropped_before, p->offset - behind);
-    n->dropped_before = p->offset - behind;
-}
-
 /* Goes to the next packet that can be read. */
 static __attribute__((noinline)) bool open_packet(struct sm_stream_cursor *c) {
     if (c->packet != NULL)
@@ -425,7 +411,8 @@ static __attribute__((noinline)) bool open_packet(struct sm_stream_cursor *c) {
         struct sm_native_packet *p = c->next_packet++;
         const uint8_t *data;
         size_t bytes;
-        give_back(c->t, p);
+        if ((p->flags & SM_NATIVE_TAIL) == 0)
+            sm_trace_passed(c->t, p->offset);
         c->t->done_bytes += SM_PACKET_HEADER_BYTES + (uint64_t)p->stored_bytes;
         sm_trace_progress(c->t, c->t->done_bytes);
         if (!sm_native_payload(c->t, p, &c->buffer, SM_LOSS_CORRUPT, &data, &bytes))

@@ -61,8 +61,7 @@ struct sm_native {
     uint32_t n_syms, syms_capacity;
     struct sm_native_stream *streams; /* as t->stream_ids */
     uint64_t budget_used_bytes;
-    void *zstd;              /* native_payload.c: decompression context, NULL = none yet */
-    uint64_t dropped_before; /* offset up to which pages were given back */
+    void *zstd; /* native_payload.c: decompression context, NULL = none yet */
 
     bool have_meta;
     uint32_t meta_pid;

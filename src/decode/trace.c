@@ -12,6 +12,8 @@
 #define MEMTRACE_MAGIC "\xC1\x1F\xFC\xC1"
 #define MEMTRACE_MAGIC_BIG "\xC1\xFC\x1F\xC1"
 
+/* Pages are given back in steps of this size, and this far behind the reader. */
+#define PASSED_STEP_BYTES (64u << 20)
 #define PROGRESS_STEP_BYTES (64u << 20)
 
 static bool native_at(const uint8_t *p, uint64_t bytes) {
@@ -277,4 +279,13 @@ void sm_trace_progress(struct sm_trace *t, uint64_t done_bytes) {
     t->progress_bytes = done_bytes;
     t->options.progress(t->options.progress_ctx,
                         done_bytes < t->input.bytes ? done_bytes : t->input.bytes, t->input.bytes);
+}
+
+void sm_trace_passed(struct sm_trace *t, uint64_t offset) {
+    if (offset < t->dropped_before)
+        t->dropped_before = offset; /* another pass */
+    if (offset < t->dropped_before + 2 * (uint64_t)PASSED_STEP_BYTES)
+        return;
+    sm_input_done(&t->input, t->dropped_before, offset - PASSED_STEP_BYTES);
+    t->dropped_before = offset - PASSED_STEP_BYTES;
 }

@@ -74,6 +74,7 @@ struct sm_trace {
     struct sm_losses losses;
     bool orphans_reported;   /* by the first cursor that reached the end (merge/) */
     uint64_t done_bytes;     /* read by the cursors of this pass */
+    uint64_t dropped_before; /* offset up to which pages of the file were given back */
     uint64_t progress_bytes; /* at the last call of options.progress */
 };
 
@@ -122,6 +123,10 @@ enum sm_announced sm_locations_set(struct sm_trace *t, uint32_t id, const struct
                                    uint32_t n);
 
 /* ---- progress ---- */
+
+/* A cursor has come to `offset`: pages well before it are given back, so that huge files do not fill the
+   memory. Other cursors may still be there; they fault the pages in again. */
+void sm_trace_passed(struct sm_trace *t, uint64_t offset);
 
 /* Tells options.progress, at most every 64 MiB. */
 void sm_trace_progress(struct sm_trace *t, uint64_t done_bytes);
