@@ -1,0 +1,304 @@
+/* See profile.h. */
+#include "report/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "merge/cursor.h"
+#include "util/memory.h"
+
+#define DEFAULT_MAX_NODES 24000000u
+#define UNWANTED UINT32_MAX /* leaf of objects that the options leave out */
+
+/* The tree nodes of a stream's last stack. */
+struct sm_profile_stream {
+    uint32_t *path; /* by depth */
+    size_t capacity;
+    uint32_t depth; /* how many of them hold */
+};
+
+/* ---- tree ---- */
+
+static size_t node_hash(uint32_t parent, uint32_t location) {
+    return (size_t)sm_mix64((uint64_t)parent << 32 ^ (uint64_t)location * 0x9e3779b97f4a7c15u);
+}
+
+static void enlarge_table(struct sm_profile *p) {
+    size_t capacity = p->table_mask ? 2 * (p->table_mask + 1) : 4096;
+    free(p->table);
+    p->table = sm_alloc_zero(capacity, sizeof *p->table);
+    p->table_mask = capacity - 1;
+    for (size_t i = 1; i < p->n_nodes; i++) {
+        size_t at = node_hash(p->nodes[i].parent, p->nodes[i].location) & p->table_mask;
+        while (p->table[at] != 0)
+            at = (at + 1) & p->table_mask;
+        p->table[at] = (uint32_t)i;
+    }
+}
+
+/* The child of `parent` for `location`; 0 when there is none and `make` is false. */
+static uint32_t child(struct sm_profile *p, uint32_t parent, uint32_t location, bool make) {
+    uint32_t hot = p->nodes[parent].hot_child;
+    if (hot != 0 && p->nodes[hot].location == location)
+        return hot;
+    size_t at = node_hash(parent, location) & p->table_mask;
+    for (uint32_t n; (n = p->table[at]) != 0; at = (at + 1) & p->table_mask) {
+        if (p->nodes[n].parent == parent && p->nodes[n].location == location) {
+            p->nodes[parent].hot_child = n;
+            return n;
+        }
+    }
+    if (!make)
+        return 0;
+    p->nodes = sm_grow(p->nodes, &p->nodes_capacity, p->n_nodes + 1, sizeof *p->nodes);
+    uint32_t fresh = (uint32_t)p->n_nodes++;
+    p->nodes[fresh] = (struct sm_node){.parent = parent, .location = location};
+    p->nodes[parent].hot_child = fresh;
+    p->table[at] = fresh;
+    if (p->n_nodes > (p->table_mask + 1) / 4 * 3)
+        enlarge_table(p);
+    return fresh;
+}
+
+static struct sm_profile_stream *stream_of(struct sm_profile *p, uint32_t id) {
+    if (id != p->last_stream_id || p->n_streams == 0) {
+        bool found;
+        p->last_stream =
+            *sm_map_place(&p->stream_numbers, id, (uint32_t)p->n_streams, &found) - 1;
+        p->last_stream_id = id;
+        if (!found) {
+            p->streams =
+                sm_grow(p->streams, &p->streams_capacity, p->n_streams + 1, sizeof *p->streams);
+            p->streams[p->n_streams++] = (struct sm_profile_stream){0};
+        }
+    }
+    return &p->streams[p->last_stream];
+}
+
+static uint32_t folded(struct sm_profile *p, const struct sm_event *e) {
+    p->n_folded++;
+    uint32_t n = child(p, SM_NODE_ROOT, SM_PSEUDO_FOLDED, true);
+    return child(p, n, e->frames[e->n_frames - 1], true);
+}
+
+/* The node of an allocation's stack. */
+static uint32_t stack_node(struct sm_profile *p, const struct sm_event *e) {
+    struct sm_profile_stream *s = stream_of(p, e->stream);
+    if (e->flags & SM_EVENT_STACK_LOST)
+        return child(p, SM_NODE_ROOT, SM_PSEUDO_LOST, true);
+    uint32_t at = e->common_prefix < s->depth ? e->common_prefix : s->depth;
+    if (at > e->n_frames)
+        at = e->n_frames;
+    s->depth = at;
+    if (e->n_frames == 0)
+        return child(p, SM_NODE_ROOT, SM_PSEUDO_EMPTY, true);
+    s->path = sm_grow(s->path, &s->capacity, e->n_frames, sizeof *s->path);
+    uint32_t node = at > 0 ? s->path[at - 1] : SM_NODE_ROOT;
+    for (; at < e->n_frames; at++) {
+        node = child(p, node, e->frames[at], p->n_nodes < p->options.max_nodes);
+        if (node == 0)
+            return folded(p, e);
+        s->path[at] = node;
+        s->depth = at + 1;
+    }
+    return node;
+}
+
+/* ---- leaves ---- */
+
+static uint32_t new_leaf(struct sm_profile *p, uint32_t key) {
+    p->leaves = sm_grow(p->leaves, &p->leaves_capacity, p->n_leaves + 1, sizeof *p->leaves);
+    p->leaves[p->n_leaves] = (struct sm_leaf){.key = key};
+    return (uint32_t)p->n_leaves++;
+}
+
+static uint32_t leaf_by_key(struct sm_profile *p, uint32_t key) {
+    bool found;
+    uint32_t number =
+        *sm_map_place(&p->leaf_numbers, key, (uint32_t)p->n_leaves, &found) - 1;
+    return found ? number : new_leaf(p, key);
+}
+
+static uint32_t domain_index(struct sm_profile *p, uint64_t id) {
+    bool found;
+    uint32_t at = *sm_map_place(&p->domain_numbers, id, (uint32_t)p->n_domains, &found) - 1;
+    if (!found) {
+        p->domains = sm_grow(p->domains, &p->domains_capacity, p->n_domains + 1, sizeof *p->domains);
+        p->domains[p->n_domains++] = id;
+    }
+    return at;
+}
+
+static uint32_t leaf_of(struct sm_profile *p, const struct sm_event *e) {
+    uint32_t node;
+    switch (p->options.leaf) {
+    case SM_LEAF_STACK:
+        node = stack_node(p, e);
+        if (p->nodes[node].leaf == 0)
+            p->nodes[node].leaf = new_leaf(p, node) + 1;
+        return p->nodes[node].leaf - 1;
+    case SM_LEAF_DOMAIN:
+        return leaf_by_key(p, domain_index(p, sm_trace_owner(p->trace, e->owner)->domain));
+    case SM_LEAF_OWNER:
+        return leaf_by_key(p, e->owner);
+    case SM_LEAF_SOURCE:
+        return leaf_by_key(p, SM_SOURCE(e->heap, e->origin));
+    }
+    return UNWANTED;
+}
+
+/* Called before a leaf's `live` changes in the current event. */
+static void before_change(struct sm_profile *p, struct sm_leaf *leaf) {
+    if (leaf->changed <= p->peak_event)
+        leaf->weights.peak = leaf->weights.live;
+    leaf->changed = p->event;
+}
+
+/* ---- events ---- */
+
+static bool wanted(const struct sm_profile *p, const struct sm_event *e) {
+    const struct sm_profile_options *o = &p->options;
+    if (o->heap >= 0 && e->heap != o->heap)
+        return false;
+    if (o->has_domain && sm_trace_owner(p->trace, e->owner)->domain != o->domain)
+        return false;
+    if (o->from_ns == INT64_MIN && o->to_ns == INT64_MAX)
+        return true;
+    int64_t ns = sm_trace_time_ns(p->trace, e->ticks);
+    return ns >= o->from_ns && ns <= o->to_ns;
+}
+
+static void on_alloc(struct sm_profile *p, const struct sm_event *e) {
+    uint32_t leaf = UNWANTED;
+    uint64_t samples = e->n_samples;
+    if (wanted(p, e))
+        leaf = leaf_of(p, e);
+    else if (p->options.leaf == SM_LEAF_STACK) {
+        /* The next stack's common prefix counts from this one. */
+        struct sm_profile_stream *s = stream_of(p, e->stream);
+        if (!(e->flags & SM_EVENT_STACK_LOST) && e->common_prefix < s->depth)
+            s->depth = e->common_prefix;
+    }
+    bool fresh = sm_objects_add(&p->objects, e->obj_stream, e->obj_seq, leaf, samples) != NULL;
+    p->trace_allocated += samples;
+    if (leaf != UNWANTED) {
+        struct sm_leaf *l = &p->leaves[leaf];
+        if (fresh) {
+            before_change(p, l);
+            l->weights.live += samples;
+        }
+        l->weights.allocated += samples;
+        l->weights.blocks++;
+    }
+    if (!fresh)
+        return;
+    p->live_now += samples;
+    if (p->live_now > p->peak) {
+        p->peak = p->live_now;
+        p->peak_event = p->event;
+        p->peak_ns = sm_trace_time_ns(p->trace, e->ticks);
+    }
+}
+
+static void on_ref(struct sm_profile *p, const struct sm_event *e) {
+    struct sm_object *object = sm_objects_find(&p->objects, e->obj_stream, e->obj_seq);
+    if (object == NULL)
+        return;
+    uint64_t samples = sm_object_samples(&p->objects, object);
+    struct sm_leaf *l = object->what != UNWANTED ? &p->leaves[object->what] : NULL;
+    if (e->kind == SM_EVENT_PROMOTE) {
+        if (l != NULL && !object->promoted)
+            l->weights.promoted += samples;
+        object->promoted = 1;
+        return;
+    }
+    if (l != NULL) {
+        before_change(p, l);
+        l->weights.live -= samples;
+        l->weights.collected += samples;
+    }
+    p->live_now -= samples;
+    sm_objects_remove(&p->objects, e->obj_stream, e->obj_seq);
+}
+
+static void finish(struct sm_profile *p) {
+    for (size_t i = 0; i < p->n_leaves; i++) {
+        struct sm_leaf *l = &p->leaves[i];
+        if (l->changed <= p->peak_event)
+            l->weights.peak = l->weights.live;
+        p->all.allocated += l->weights.allocated;
+        p->all.live += l->weights.live;
+        p->all.peak += l->weights.peak;
+        p->all.promoted += l->weights.promoted;
+        p->all.collected += l->weights.collected;
+        p->all.blocks += l->weights.blocks;
+    }
+    sm_objects_release(&p->objects);
+    for (size_t i = 0; i < p->n_streams; i++)
+        free(p->streams[i].path);
+    p->n_streams = 0;
+}
+
+enum sm_status sm_profile_collect(struct sm_profile *p, struct sm_trace *t,
+                                  const struct sm_profile_options *options, struct sm_error *err) {
+    *p = (struct sm_profile){.options = *options, .trace = t};
+    if (p->options.max_nodes == 0)
+        p->options.max_nodes = DEFAULT_MAX_NODES;
+    struct sm_cursor *c;
+    unsigned flags = options->leaf == SM_LEAF_STACK ? SM_CURSOR_STACKS : 0;
+    if (sm_cursor_new(&c, t, flags, err) != SM_OK)
+        return SM_FAILED;
+    sm_objects_init(&p->objects);
+    p->nodes = sm_grow(NULL, &p->nodes_capacity, 1, sizeof *p->nodes);
+    p->nodes[0] = (struct sm_node){.location = SM_PSEUDO_EMPTY};
+    p->n_nodes = 1;
+    enlarge_table(p);
+    struct sm_event e;
+    enum sm_status status;
+    uint64_t last_ticks = sm_trace_meta(t)->start_ticks;
+    while ((status = sm_cursor_next(c, &e)) == SM_OK) {
+        p->event++;
+        last_ticks = e.ticks;
+        if (e.kind == SM_EVENT_ALLOC)
+            on_alloc(p, &e);
+        else if (e.kind != SM_EVENT_EXTENSION)
+            on_ref(p, &e);
+    }
+    sm_cursor_free(c);
+    finish(p);
+    p->last_ns = sm_trace_time_ns(t, last_ticks);
+    if (status != SM_FAILED)
+        return SM_OK;
+    sm_error_set(err, "reading the trace failed");
+    sm_profile_release(p);
+    return SM_FAILED;
+}
+
+void sm_profile_release(struct sm_profile *p) {
+    free(p->nodes);
+    free(p->table);
+    free(p->leaves);
+    free(p->domains);
+    free(p->streams);
+    sm_map_release(&p->leaf_numbers);
+    sm_map_release(&p->domain_numbers);
+    sm_map_release(&p->stream_numbers);
+    *p = (struct sm_profile){0};
+}
+
+enum sm_status sm_trace_last_ns(struct sm_trace *t, int64_t *ns, struct sm_error *err) {
+    const struct sm_end *end = sm_trace_end(t);
+    if (end->present) {
+        *ns = sm_trace_time_ns(t, end->end_ticks);
+        return SM_OK;
+    }
+    struct sm_cursor *c;
+    if (sm_cursor_new(&c, t, 0, err) != SM_OK)
+        return SM_FAILED;
+    struct sm_event e;
+    *ns = 0;
+    while (sm_cursor_next(c, &e) == SM_OK)
+        *ns = sm_trace_time_ns(t, e.ticks);
+    sm_cursor_free(c);
+    return SM_OK;
+}

@@ -1,0 +1,102 @@
+/* Samples by where they were allocated: one pass over a trace in merged order. Hosted.
+
+   Stacks are folded into a calling-context tree. Each stream remembers the tree nodes of its last
+   stack; since the reader tells how many outer frames a stack shares with the one before, only the new
+   frames are looked up, most of them by one comparison with the child taken last.
+
+   Sums are kept at leaves: a leaf is a tree node (grouping by place), or a domain, thread or heap.
+   The exact peak: a leaf knows how much of it was alive when all memory together was at its largest.
+   Instead of copying all sums at each new maximum, a leaf that is about to change looks whether a
+   maximum came after its last change; if so, its value before the change is its value at that maximum.
+
+   Memory: about 23 bytes per tree node and 72 per leaf, 9 per live object. Beyond `max_nodes` new stacks are
+   kept as their allocation site only, below a node FOLDED; `n_folded` counts them. */
+#ifndef SM_REPORT_PROFILE_H
+#define SM_REPORT_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/trace.h"
+#include "report/objects.h"
+
+enum sm_leaf_kind {
+    SM_LEAF_STACK = 0, /* key: tree node */
+    SM_LEAF_DOMAIN,    /* key: index in `domains` */
+    SM_LEAF_OWNER,     /* key: owner index */
+    SM_LEAF_SOURCE,    /* key: heap | origin << 3 */
+};
+
+struct sm_profile_options {
+    enum sm_leaf_kind leaf;
+    bool has_domain;
+    uint64_t domain;
+    int heap;               /* -1 = all */
+    int64_t from_ns, to_ns; /* time of the allocation, since the trace's start */
+    uint32_t max_nodes;     /* 0 = 24 million */
+};
+
+/* All in samples, but for blocks. */
+struct sm_weights {
+    uint64_t allocated;
+    uint64_t live; /* now, and at the end: not collected */
+    uint64_t peak; /* of them alive when the whole trace was at its peak */
+    uint64_t promoted;
+    uint64_t collected;
+    uint64_t blocks;
+};
+
+struct sm_leaf {
+    uint32_t key;
+    uint64_t changed; /* number of the event that changed `live` last */
+    struct sm_weights weights;
+};
+
+/* Node 0 is the root. A parent's number is smaller than its children's. */
+#define SM_NODE_ROOT 0u
+struct sm_node {
+    uint32_t parent;
+    uint32_t location;  /* id in the trace, or one of the pseudo locations */
+    uint32_t hot_child; /* the child taken last, 0 = none */
+    uint32_t leaf;      /* + 1; 0 = none */
+};
+#define SM_PSEUDO_FOLDED (UINT32_MAX - 1) /* callers left out to save memory */
+#define SM_PSEUDO_LOST (UINT32_MAX - 2)   /* the trace does not have this stack */
+#define SM_PSEUDO_EMPTY (UINT32_MAX - 3)  /* the runtime gave no stack */
+#define SM_PSEUDO_FIRST SM_PSEUDO_EMPTY
+
+struct sm_profile {
+    struct sm_profile_options options;
+    struct sm_trace *trace;
+    struct sm_node *nodes;
+    size_t n_nodes, nodes_capacity;
+    uint32_t *table; /* (parent, location) -> node, 0 = free; open addressing */
+    size_t table_mask;
+    struct sm_leaf *leaves;
+    size_t n_leaves, leaves_capacity;
+    uint64_t *domains; /* ids, for SM_LEAF_DOMAIN */
+    size_t n_domains, domains_capacity;
+    struct sm_map leaf_numbers, domain_numbers;
+    struct sm_map stream_numbers;
+    struct sm_profile_stream *streams;
+    size_t n_streams, streams_capacity;
+    uint32_t last_stream_id, last_stream;
+    struct sm_objects objects;
+
+    struct sm_weights all;      /* of the wanted allocations */
+    uint64_t trace_allocated;   /* of all, wanted or not */
+    uint64_t live_now, peak;    /* of all, wanted or not */
+    uint64_t event, peak_event; /* numbers of events, from 1 */
+    int64_t peak_ns, last_ns;
+    uint64_t n_folded; /* allocations */
+};
+
+enum sm_status sm_profile_collect(struct sm_profile *p, struct sm_trace *t,
+                                  const struct sm_profile_options *options, struct sm_error *err);
+void sm_profile_release(struct sm_profile *p);
+
+/* Time of the trace's last event, ns since its start: from the END packet or by a pass without stacks. */
+enum sm_status sm_trace_last_ns(struct sm_trace *t, int64_t *ns, struct sm_error *err);
+
+#endif
