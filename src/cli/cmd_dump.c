@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/input.h"
 #include "cli/output.h"
+#include "cli/trace_input.h"
 #include "report/dump.h"
 #include "util/number.h"
 #include "util/terminal.h"
@@ -22,7 +22,7 @@ static const struct sm_option options[] = {
      "Only events at or after TIME since the start (10s, 500ms)"},
     {0, "to", SM_ARG_TEXT, "TIME", NULL, "Only events at or before TIME since the start"},
     {0, "no-stacks", SM_ARG_NONE, NULL, NULL, "Leave the call stacks out (much faster)"},
-    SM_INPUT_OPTIONS,
+    SM_TRACE_OPTIONS,
     {0},
 };
 
@@ -54,7 +54,7 @@ static int run(const struct sm_invocation *in) {
             o.heap = i;
     }
     struct sm_trace *trace;
-    int code = sm_input_open(in, &trace);
+    int code = sm_trace_input_open(in, &trace);
     if (code != SM_EXIT_OK)
         return code;
     struct sm_buffer out;
@@ -64,7 +64,7 @@ static int run(const struct sm_invocation *in) {
     code = sm_output_end(&out);
     if (status == SM_FAILED)
         code = sm_trouble("%s", err.text);
-    return sm_input_close(in, trace, false, code);
+    return sm_trace_input_close(in, trace, false, code);
 }
 
 const struct sm_command sm_cmd_dump = {

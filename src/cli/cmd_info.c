@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/input.h"
 #include "cli/output.h"
+#include "cli/trace_input.h"
 #include "report/info.h"
 #include "util/terminal.h"
 
@@ -12,18 +12,18 @@ static const struct sm_option options[] = {
     {'q', "quick", SM_ARG_NONE, NULL, NULL, "Show the header only, without reading the events"},
     {'b', "bytes", SM_ARG_NONE, NULL, NULL, "Show sizes in bytes rather than kB, MB, ..."},
     SM_COLOR_OPTION,
-    SM_INPUT_OPTIONS,
+    SM_TRACE_OPTIONS,
     {0},
 };
 
 static int run(const struct sm_invocation *in) {
     struct sm_trace *trace;
-    int code = sm_input_open(in, &trace);
+    int code = sm_trace_input_open(in, &trace);
     if (code != SM_EXIT_OK)
         return code;
     struct sm_info_options o = {.quick = sm_option_given(in, "quick"),
                                 .bytes = sm_option_given(in, "bytes"),
-                                .colours = sm_input_colours(in),
+                                .colours = sm_want_colours(in),
                                 .utf8 = sm_terminal_utf8(),
                                 .width = sm_terminal_width(STDOUT_FILENO, 100),
                                 .path = in->arguments[0]};
@@ -42,7 +42,7 @@ static int run(const struct sm_invocation *in) {
         sm_info_print(&out, trace, o.quick ? NULL : &info, &o);
     code = sm_output_end(&out);
     sm_info_release(&info);
-    return sm_input_close(in, trace, true, code);
+    return sm_trace_input_close(in, trace, true, code);
 }
 
 const struct sm_command sm_cmd_info = {

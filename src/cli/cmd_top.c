@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/input.h"
 #include "cli/output.h"
+#include "cli/trace_input.h"
 #include "report/top.h"
 #include "util/number.h"
 #include "util/terminal.h"
@@ -18,7 +18,7 @@ static const struct sm_option options[] = {
     {'i', "inclusive", SM_ARG_NONE, NULL, NULL,
      "With --by function, line or file: sort by what callees allocated too"},
     {'n', "top", SM_ARG_NUMBER, "N", NULL, "Show N rows (20); 0 shows all"},
-    {0, "callers", SM_ARG_NUMBER, "N", NULL, "Show callers up to N calls away (4)"},
+    {0, "callers", SM_ARG_NUMBER, "N", NULL, "Show callers up to N calls away (3)"},
     {0, "no-callers", SM_ARG_NONE, NULL, NULL, "Show no callers"},
     {'d', "domain", SM_ARG_NUMBER, "N", NULL, "Only what domain N allocated"},
     {0, "source", SM_ARG_CHOICE, "HEAP", "minor|major|external|native",
@@ -31,7 +31,7 @@ static const struct sm_option options[] = {
     {'j', "json", SM_ARG_NONE, NULL, NULL, "Print JSON"},
     {0, "csv", SM_ARG_NONE, NULL, NULL, "Print CSV"},
     SM_COLOR_OPTION,
-    SM_INPUT_OPTIONS,
+    SM_TRACE_OPTIONS,
     {0},
 };
 
@@ -47,7 +47,7 @@ static int choice(const struct sm_invocation *in, const char *name, const char *
 }
 
 static bool numbers(const struct sm_invocation *in, struct sm_top_options *o) {
-    uint64_t callers = 4;
+    uint64_t callers = 3;
     bool given;
     if (!sm_option_u64(in, "top", &o->n_rows) || !sm_option_u64(in, "callers", &callers) ||
         !sm_option_u64(in, "domain", &o->profile.domain) ||
@@ -108,32 +108,31 @@ static int run(const struct sm_invocation *in) {
                                      "domain", "thread",   "source", NULL};
     static const char *const heaps[] = {"minor", "major", "external", "native", NULL};
     int metric = choice(in, "sort", metrics, SM_ALLOCATED);
-    struct sm_top_options o = {
-        .by = (enum sm_group_by)choice(in, "by", by, SM_BY_SITE),
-        .metric = metric > SM_BLOCKS ? SM_ALLOCATED : (enum sm_metric)metric,
-        .inclusive = sm_option_given(in, "inclusive"),
-        .n_rows = 20,
-        .profile = {.has_domain = sm_option_given(in, "domain"),
-                    .heap = choice(in, "source", heaps, -1),
-                    .from_ns = INT64_MIN,
-                    .to_ns = INT64_MAX},
-        .bytes = sm_option_given(in, "bytes"),
-        .colours = sm_input_colours(in),
-        .utf8 = sm_terminal_utf8(),
-        .width = sm_terminal_width(STDOUT_FILENO, 120),
-        .path = in->n_arguments > 0 ? in->arguments[0] : ""};
+    struct sm_top_options o = {.by = (enum sm_group_by)choice(in, "by", by, SM_BY_SITE),
+                               .metric = metric > SM_BLOCKS ? SM_ALLOCATED : (enum sm_metric)metric,
+                               .inclusive = sm_option_given(in, "inclusive"),
+                               .n_rows = 20,
+                               .profile = {.has_domain = sm_option_given(in, "domain"),
+                                           .heap = choice(in, "source", heaps, -1),
+                                           .from_ns = INT64_MIN,
+                                           .to_ns = INT64_MAX},
+                               .bytes = sm_option_given(in, "bytes"),
+                               .colours = sm_want_colours(in),
+                               .utf8 = sm_terminal_utf8(),
+                               .width = sm_terminal_width(STDOUT_FILENO, 120),
+                               .path = in->n_arguments > 0 ? in->arguments[0] : ""};
     if (!numbers(in, &o))
         return SM_EXIT_USAGE;
     if (sm_option_given(in, "json") && sm_option_given(in, "csv"))
         return sm_usage_error(in, "--json or --csv, not both");
     struct sm_trace *trace;
-    int code = sm_input_open(in, &trace);
+    int code = sm_trace_input_open(in, &trace);
     if (code != SM_EXIT_OK)
         return code;
     code = window(in, trace, &o.profile);
     if (code == SM_EXIT_OK)
         code = report(in, trace, &o);
-    return sm_input_close(in, trace, false, code);
+    return sm_trace_input_close(in, trace, false, code);
 }
 
 const struct sm_command sm_cmd_top = {
@@ -141,8 +140,10 @@ const struct sm_command sm_cmd_top = {
     .summary = "show the hottest allocation sites and who calls them",
     .usage = "[OPTION]... TRACE",
     .description =
-        "Each row is an allocation site (or function, file, domain, ...: --by) with the estimated size, "
-        "the larger half of its 95 % interval, its share of all, and the number of samples behind it; "
+        "Each row is an allocation site (or function, file, domain, ...: --by) with the estimated "
+        "size, "
+        "the larger half of its 95 % interval, its share of all, and the number of samples behind "
+        "it; "
         "below it the callers that explain it, nearest first.\n"
         "\n"
         "Metrics (--sort):\n"

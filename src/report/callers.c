@@ -50,8 +50,9 @@ struct caller_tree {
 static uint32_t add_caller(struct caller_tree *tree, uint32_t parent, uint32_t spot,
                            uint64_t weight) {
     bool found;
-    uint32_t n = *sm_map_place(&tree->children, (uint64_t)parent << 32 | spot, (uint32_t)tree->n,
-                               &found) - 1;
+    uint32_t n =
+        *sm_map_place(&tree->children, (uint64_t)parent << 32 | spot, (uint32_t)tree->n, &found) -
+        1;
     if (!found) {
         tree->nodes = sm_grow(tree->nodes, &tree->capacity, tree->n + 1, sizeof *tree->nodes);
         tree->nodes[tree->n++] =
@@ -92,7 +93,8 @@ struct selection {
     struct caller_tree *tree;
     struct sm_caller *list;
     unsigned n, max_lines, max_depth;
-    uint64_t whole;
+    uint64_t whole;       /* of the group */
+    uint64_t trace_whole; /* of all groups */
 };
 
 static void select_callers(struct selection *s, uint32_t node, unsigned depth) {
@@ -112,10 +114,12 @@ static void select_callers(struct selection *s, uint32_t node, unsigned depth) {
         double share = (double)s->tree->nodes[best].weight / (double)s->whole;
         if (share < 0.2 && (rank > 0 || share < 0.1))
             return;
+        if ((double)s->tree->nodes[best].weight < 0.005 * (double)s->trace_whole && depth > 1)
+            return;
         below = s->tree->nodes[best].weight;
         last = best;
-        s->list[s->n++] = (struct sm_caller){
-            .spot = s->tree->nodes[best].spot, .depth = depth, .weight = below};
+        s->list[s->n++] =
+            (struct sm_caller){.spot = s->tree->nodes[best].spot, .depth = depth, .weight = below};
         select_callers(s, best, depth + 1);
     }
 }
@@ -141,7 +145,8 @@ unsigned sm_callers_of(const struct sm_grouping *g, const struct sm_leaf_index *
                           .list = list,
                           .max_lines = max_lines,
                           .max_depth = max_depth,
-                          .whole = whole};
+                          .whole = whole,
+                          .trace_whole = sm_weight(&g->profile->all, metric)};
     if (whole > 0)
         select_callers(&s, 0, 1);
     free(tree.nodes);

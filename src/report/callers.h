@@ -3,8 +3,8 @@
    All stacks of the group are followed outwards, without frames of the group itself and without a
    function that stands in the way already (recursion). Their sums make a tree of callers, of which only
    what explains the group is kept: a caller with at least 20 % of the group's weight, or the largest
-   one if it has 10 %; from each kept caller further out likewise, down to `max_depth`, until
-   `max_lines` are used. */
+   one if it has 10 %; from each kept caller further out likewise, as long as it has 0.5 % of all,
+   down to `max_depth`, until `max_lines` are used. */
 #ifndef SM_REPORT_CALLERS_H
 #define SM_REPORT_CALLERS_H
 

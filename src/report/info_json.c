@@ -39,7 +39,8 @@ void sm_info_warnings(struct sm_warnings *w, struct sm_trace *t, const struct sm
              end->forks);
     if (info == NULL)
         return;
-    if (info->all.blocks == 0)
+    const struct sm_loss *lost;
+    if (info->all.blocks == 0 && sm_trace_losses(t, &lost) == 0)
         warn(w, "There is no sample: the program allocated little for this sampling rate, or "
                 "nothing that is recorded.");
     /* The runtime seeds its sampler by the domain's slot. */
@@ -52,10 +53,6 @@ void sm_info_warnings(struct sm_warnings *w, struct sm_trace *t, const struct sm
              "domains "
              "are not independent: the intervals are too narrow.",
              info->n_domains, sm_trace_n_streams(t));
-    if (m->format == SM_TRACE_MEMTRACE_3 && info->n_domains <= 1)
-        warn(w,
-             "Memtrace traces hold one domain's allocations at most times; those of others may be "
-             "missing without a trace of it.");
     if (info->lost_stacks > 0)
         warn(w,
              "%" PRIu64

@@ -76,7 +76,10 @@ static void program_lines(struct view *v) {
         sm_buffer_char(v->out, '\n');
     }
     label(v, "started");
-    put_clock(v, m->start_real_ns);
+    if (m->missing)
+        sm_buffer_text(v->out, "(unknown)");
+    else
+        put_clock(v, m->start_real_ns);
     if (v->info != NULL)
         sm_buffer_printf(v->out, ", %s long", sm_number_duration(number, v->info->duration_ns));
     sm_buffer_char(v->out, '\n');
@@ -152,7 +155,7 @@ static void table_begin(struct view *v, struct sm_table *table, const char *titl
                                         "share",    "samples", "blocks"};
     sm_table_init(table, 7, v->options->width, v->options->colours, v->options->utf8);
     table->flexible = 0;
-    sm_table_cell(table, SM_BOLD, title);
+    sm_table_cellf(table, SM_BOLD, "%-24s", title); /* so that all tables are alike */
     for (unsigned i = 0; i < 6; i++) {
         table->align[i + 1] = SM_RIGHT;
         sm_table_cell(table, SM_DIM, i == 1 && !v->options->utf8 ? "+-" : heads[i]);

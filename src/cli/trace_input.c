@@ -1,5 +1,5 @@
-/* See input.h. */
-#include "cli/input.h"
+/* See trace_input.h. */
+#include "cli/trace_input.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #define LOSSES_TOLD 8
 
-int sm_input_open(const struct sm_invocation *in, struct sm_trace **trace) {
+int sm_trace_input_open(const struct sm_invocation *in, struct sm_trace **trace) {
     *trace = NULL;
     if (in->n_arguments == 0)
         return sm_usage_error(in, "name a trace file, or - for standard input");
@@ -41,7 +41,7 @@ static bool is_loss(const struct sm_trace *trace, const struct sm_loss *loss) {
     return loss->kind != SM_LOSS_EXTENT || !sm_trace_used_tail(trace, &path);
 }
 
-bool sm_input_lost(const struct sm_trace *trace) {
+bool sm_trace_input_lost(const struct sm_trace *trace) {
     const struct sm_loss *losses;
     size_t n = sm_trace_losses(trace, &losses);
     for (size_t i = 0; i < n; i++) {
@@ -51,7 +51,8 @@ bool sm_input_lost(const struct sm_trace *trace) {
     return false;
 }
 
-int sm_input_close(const struct sm_invocation *in, struct sm_trace *trace, bool quiet, int code) {
+int sm_trace_input_close(const struct sm_invocation *in, struct sm_trace *trace, bool quiet,
+                         int code) {
     const struct sm_loss *losses;
     size_t n = sm_trace_losses(trace, &losses);
     for (size_t i = 0; !quiet && i < n && i < LOSSES_TOLD; i++)
@@ -59,12 +60,12 @@ int sm_input_close(const struct sm_invocation *in, struct sm_trace *trace, bool 
                     sm_loss_kind_name(losses[i].kind), losses[i].detail);
     if (!quiet && n > LOSSES_TOLD)
         sm_complain("statmem: and %zu more; 'statmem info' lists all", n - LOSSES_TOLD);
-    bool lost = sm_input_lost(trace);
+    bool lost = sm_trace_input_lost(trace);
     sm_trace_free(trace);
     return lost && code == SM_EXIT_OK && sm_option_given(in, "strict") ? SM_EXIT_TROUBLE : code;
 }
 
-bool sm_input_colours(const struct sm_invocation *in) {
+bool sm_want_colours(const struct sm_invocation *in) {
     const char *when = sm_option_value(in, "color");
     if (when != NULL && strcmp(when, "auto") != 0)
         return strcmp(when, "always") == 0;
