@@ -150,15 +150,23 @@ static void end_line(struct view *v) {
 
 /* ---- figures ---- */
 
+/* Narrow terminals get no column for the relative error: the interval says the same. */
+static bool narrow(const struct view *v) {
+    return v->options->width < 90;
+}
+
 static void table_begin(struct view *v, struct sm_table *table, const char *title) {
     static const char *const heads[] = {"estimate", "±",       "95% interval",
                                         "share",    "samples", "blocks"};
-    sm_table_init(table, 7, v->options->width, v->options->colours, v->options->utf8);
+    sm_table_init(table, narrow(v) ? 6 : 7, v->options->width, v->options->colours,
+                  v->options->utf8);
     table->flexible = 0;
     sm_table_cellf(table, SM_BOLD, "%-24s", title); /* so that all tables are alike */
+    for (unsigned i = 1; i < table->n_columns; i++)
+        table->align[i] = SM_RIGHT;
     for (unsigned i = 0; i < 6; i++) {
-        table->align[i + 1] = SM_RIGHT;
-        sm_table_cell(table, SM_DIM, i == 1 && !v->options->utf8 ? "+-" : heads[i]);
+        if (i != 1 || !narrow(v))
+            sm_table_cell(table, SM_DIM, i == 1 && !v->options->utf8 ? "+-" : heads[i]);
     }
 }
 
@@ -176,12 +184,11 @@ static void figures(struct view *v, struct sm_table *table, const char *name, ui
     double error = sm_estimate_error(&e);
     sm_table_cellf(table, SM_PLAIN, "  %s", name);
     sm_table_cell(table, SM_BOLD, sm_number_bytes(a, e.value, v->options->bytes));
-    sm_table_cell(table, SM_PLAIN,
-                  e.exact        ? "exact"
-                  : isnan(error) ? ""
-                                 : sm_number_percent(a, error, 1));
+    if (!narrow(v))
+        sm_table_cell(table, SM_PLAIN,
+                      e.exact || isnan(error) ? NULL : sm_number_percent(a, error, 1));
     if (e.exact || isnan(e.low))
-        sm_table_cell(table, SM_PLAIN, NULL);
+        sm_table_cell(table, SM_PLAIN, e.exact ? "exact" : NULL);
     else
         sm_table_cellf(table, SM_PLAIN, v->options->utf8 ? "%s – %s" : "%s - %s",
                        sm_number_bytes(a, e.low, v->options->bytes),

@@ -20,6 +20,7 @@ struct view {
     const struct sm_meta *meta;
     struct sm_table table;
     struct sm_buffer name, place, cell;
+    unsigned room; /* columns for names */
 };
 
 static struct sm_estimate estimate(const struct view *v, uint64_t samples) {
@@ -33,7 +34,8 @@ static void put_estimate(struct view *v, uint64_t samples) {
     double error = sm_estimate_error(&e);
     sm_buffer_text(v->out, sm_number_bytes(a, e.value, v->options->bytes));
     if (!e.exact && !isnan(error))
-        sm_buffer_printf(v->out, v->options->utf8 ? " ±%s" : " +-%s", sm_number_percent(b, error, 1));
+        sm_buffer_printf(v->out, v->options->utf8 ? " ±%s" : " +-%s",
+                         sm_number_percent(b, error, 1));
 }
 
 static void heading(struct view *v) {
@@ -43,7 +45,8 @@ static void heading(struct view *v) {
     const char *slash = strrchr(v->meta->executable, '/');
     const char *program = slash != NULL ? slash + 1 : v->meta->executable;
     sm_text_safe(v->out, program, strlen(program));
-    sm_buffer_printf(v->out, "%s%s", program[0] != 0 ? ", " : "", sm_number_duration(a, p->last_ns));
+    sm_buffer_printf(v->out, "%s%s", program[0] != 0 ? ", " : "",
+                     sm_number_duration(a, p->last_ns));
     if (v->meta->sample_rate > 0)
         sm_buffer_printf(v->out, ", 1 sample per %s",
                          sm_number_bytes(a, v->top->unit / v->meta->sample_rate, false));
@@ -83,36 +86,60 @@ static void figures(struct view *v, enum sm_style style, uint64_t samples, uint6
     double error = sm_estimate_error(&e);
     sm_table_cell(&v->table, style, sm_number_bytes(a, e.value, v->options->bytes));
     sm_table_cell(&v->table, SM_DIM,
-                  e.exact        ? "exact"
-                  : isnan(error) ? NULL
-                                 : (snprintf(a, sizeof a, "%.*f%%", error < 0.0995 ? 1 : 0, error * 100), a));
+                  e.exact ? "exact"
+                  : isnan(error)
+                      ? NULL
+                      : (snprintf(a, sizeof a, "%.*f%%", error < 0.0995 ? 1 : 0, error * 100), a));
     sm_table_cell(&v->table, style, sm_number_percent(a, (double)weight, (double)v->top->whole));
     sm_table_cell(&v->table, style, sm_number_count(a, samples));
 }
 
-/* Columns left for names, near enough: the table shortens what is still too long. */
-static unsigned name_room(const struct view *v) {
-    unsigned fixed = (v->options->bytes ? 46u : 38u) + (sm_top_has_totals(v->top) ? 16 : 0);
-    return v->options->width > fixed + 20 ? v->options->width - fixed : 20;
+/* Columns left for names: the other columns are as wide as the first row, the largest, or the heads
+   make them. */
+static void measure(struct view *v) {
+    char a[SM_NUMBER_BYTES];
+    const struct sm_group *g = &v->top->grouping.groups[v->top->rows[0]];
+    struct sm_estimate e = estimate(v, sm_weight(&g->own, shown_metric(v)));
+    size_t size = strlen(sm_number_bytes(a, e.value, v->options->bytes));
+    size_t head = strlen(sm_metric_name(shown_metric(v)));
+    size_t fixed = size > head ? size : head;
+    fixed = fixed < 7 ? 7 : fixed;
+    size_t samples = strlen(sm_number_count(a, e.samples));
+    fixed += samples > 7 ? samples : 7;
+    fixed += 5 + 6 + 4 * 2;
+    if (sm_top_has_totals(v->top))
+        fixed += 9 + 5 + 2 * 2;
+    v->room = v->options->width > fixed + 20 ? v->options->width - (unsigned)fixed : 20;
 }
 
-/* "prefix name  place" with directories left out of the place when there is no room. */
+/* "prefix name  place". Where there is no room, first the directories of the place go, then the middle of the
+   name, so that lines stay readable. */
 static void name_cell(struct view *v, enum sm_style style, const char *prefix) {
-    sm_buffer_string(&v->place);
-    const char *place = v->place.data;
-    size_t columns = strlen(prefix) + v->name.used + 2 + v->place.used;
-    const char *slash = strrchr(place, '/');
-    if (columns > name_room(v) && slash != NULL && v->place.used > 0)
-        place = slash + 1;
+    struct sm_buffer name, place;
+    sm_buffer_init(&name, -1);
+    sm_buffer_init(&place, -1);
+    sm_text_safe(&name, v->name.data, v->name.used);
+    sm_text_safe(&place, v->place.data, v->place.used);
+    const char *shown = sm_buffer_string(&place);
+    unsigned others = sm_text_columns(prefix, strlen(prefix)) + (place.used > 0 ? 2 : 0);
+    unsigned columns = sm_text_columns(name.data, name.used);
+    if (others + columns + sm_text_columns(shown, strlen(shown)) > v->room) {
+        const char *slash = strrchr(shown, '/');
+        shown = slash != NULL ? slash + 1 : shown;
+    }
+    others += sm_text_columns(shown, strlen(shown));
+    unsigned room = v->room > others + 8 ? v->room - others : 8;
     v->cell.used = 0;
     sm_buffer_text(&v->cell, prefix);
-    sm_buffer_bytes(&v->cell, v->name.data, v->name.used);
-    if (*place != 0) {
+    sm_text_shortened(&v->cell, sm_buffer_string(&name), name.used, room, v->options->utf8);
+    if (*shown != 0) {
         sm_buffer_text(&v->cell, "  ");
-        sm_buffer_text(&v->cell, place);
+        sm_buffer_text(&v->cell, shown);
     }
     sm_table_cell(&v->table, style, sm_buffer_string(&v->cell));
     sm_table_row_end(&v->table);
+    sm_buffer_release(&name);
+    sm_buffer_release(&place);
 }
 
 static void callers(struct view *v, uint32_t group) {
@@ -146,7 +173,8 @@ static void callers(struct view *v, uint32_t group) {
 
 static void row(struct view *v, uint32_t group) {
     const struct sm_group *g = &v->top->grouping.groups[group];
-    figures(v, SM_BOLD, sm_weight(&g->own, shown_metric(v)), sm_weight(&g->own, v->options->metric));
+    figures(v, SM_BOLD, sm_weight(&g->own, shown_metric(v)),
+            sm_weight(&g->own, v->options->metric));
     if (sm_top_has_totals(v->top)) {
         char a[SM_NUMBER_BYTES];
         struct sm_estimate e = estimate(v, g->total);
@@ -194,20 +222,20 @@ static void footer(struct view *v, size_t shown) {
     if (shown < v->top->n_rows) {
         sm_buffer_printf(v->out, "and %s more: ", sm_number_count(a, v->top->n_rows - shown));
         put_estimate(v, rest);
-        sm_buffer_printf(v->out, ", %s\n", sm_number_percent(b, (double)weight, (double)v->top->whole));
+        sm_buffer_printf(v->out, " (%s samples), %s\n", sm_number_count(a, rest),
+                         sm_number_percent(b, (double)weight, (double)v->top->whole));
     }
     if (v->top->profile.n_folded > 0)
-        sm_buffer_printf(v->out,
-                         "%s allocations are shown without callers: the trace has too many different "
-                         "stacks\n",
-                         sm_number_count(a, v->top->profile.n_folded));
+        sm_buffer_printf(
+            v->out,
+            "%s allocations are shown without callers: the trace has too many different "
+            "stacks\n",
+            sm_number_count(a, v->top->profile.n_folded));
 }
 
 void sm_top_print(struct sm_buffer *out, const struct sm_top *top) {
-    struct view v = {.out = out,
-                     .top = top,
-                     .options = top->options,
-                     .meta = sm_trace_meta(top->trace)};
+    struct view v = {
+        .out = out, .top = top, .options = top->options, .meta = sm_trace_meta(top->trace)};
     sm_buffer_init(&v.name, -1);
     sm_buffer_init(&v.place, -1);
     sm_buffer_init(&v.cell, -1);
@@ -218,6 +246,7 @@ void sm_top_print(struct sm_buffer *out, const struct sm_top *top) {
                          top->profile.trace_allocated > 0 ? " that fit what was asked for" : "");
     } else {
         table_head(&v);
+        measure(&v);
         for (size_t i = 0; i < shown; i++)
             row(&v, top->rows[i]);
         sm_table_print(&v.table, out);
