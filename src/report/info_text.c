@@ -43,7 +43,7 @@ static void put_clock(struct view *v, int64_t real_ns) {
     char text[64];
     if (gmtime_r(&seconds, &tm) == NULL ||
         strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm) == 0)
-        strcpy(text, "?");
+        snprintf(text, sizeof text, "?");
     sm_buffer_printf(v->out, "%s UTC", text);
 }
 

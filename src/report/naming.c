@@ -7,7 +7,7 @@
 static const char *from_list(const char *const *list, size_t n, uint64_t i, const char *otherwise) {
     return i < n && list[i] != NULL ? list[i] : otherwise;
 }
-#define FROM_LIST(list, i, otherwise) from_list(list, sizeof list / sizeof *list, i, otherwise)
+#define FROM_LIST(list, i, otherwise) from_list((list), sizeof(list) / sizeof *(list), i, otherwise)
 
 const char *sm_heap_name(unsigned heap) {
     static const char *const names[] = {"minor", "major", "external", "native"};

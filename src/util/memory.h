@@ -8,12 +8,13 @@
 
 void sm_set_out_of_memory(void (*handler)(size_t bytes));
 
-void *sm_alloc(size_t bytes);
-void *sm_alloc_zero(size_t n, size_t bytes_each);
-void *sm_realloc_array(void *p, size_t n, size_t bytes_each);
-char *sm_strdup(const char *text);
+void *sm_alloc(size_t bytes) __attribute__((returns_nonnull));
+void *sm_alloc_zero(size_t n, size_t bytes_each) __attribute__((returns_nonnull));
+void *sm_realloc_array(void *p, size_t n, size_t bytes_each) __attribute__((returns_nonnull));
+char *sm_strdup(const char *text) __attribute__((returns_nonnull));
 
 /* Room for at least n elements in a growing array: doubles *capacity. */
-void *sm_grow(void *p, size_t *capacity, size_t n, size_t bytes_each);
+void *sm_grow(void *p, size_t *capacity, size_t n, size_t bytes_each)
+    __attribute__((returns_nonnull));
 
 #endif
