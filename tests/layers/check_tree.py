@@ -8,6 +8,7 @@
 * Hook-safe folders name only hook-safe ones, and do not include headers of malloc, stdio and assert.
 * Every folder of src has a row, every row a folder.
 * No source file is longer than 700 lines (from 600 on there is a warning): one idea per file.
+* docs/environment.md names every environment variable of ours that the code names (strings STATMEM_..., MEMTRACE...).
 * No file tells where it was written (home folders and the like): those paths exist on one machine only.
 """
 import os
@@ -122,10 +123,27 @@ def check_files(root):
                 yield f"{name}:{number}: a path of one machine: {line.strip()[:80]}"
 
 
+def check_environment(root):
+    table = ""
+    path = os.path.join(root, "docs", "environment.md")
+    if os.path.isfile(path):
+        with open(path, encoding="utf-8") as text:
+            table = text.read()
+    for folder in ("src", "ocaml"):
+        for where, _, names in os.walk(os.path.join(root, folder)):
+            for name in sorted(n for n in names if n.endswith((".c", ".h", ".ml"))):
+                with open(os.path.join(where, name), encoding="utf-8", errors="replace") as text:
+                    variables = set(re.findall(r'"((?:STATMEM|MEMTRACE)[A-Z_]*)[="]', text.read()))
+                for variable in sorted(variables):
+                    if f"`{variable}`" not in table:
+                        yield f"{os.path.relpath(os.path.join(where, name), root)}: {variable} is not in docs/environment.md"
+
+
 def violations(root):
     rows = read_table(root)
     yield from check_rows(root, rows)
     yield from check_includes(root, rows)
+    yield from check_environment(root)
     yield from check_files(root)
 
 

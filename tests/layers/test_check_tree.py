@@ -83,6 +83,13 @@ class CheckTree(unittest.TestCase):
         self.one("701 lines", src__base__long_DOT_c="int x;\n" * 701)
         self.assertEqual(self.found(src__base__long_DOT_c="int x;\n" * 700), [])
 
+    def test_environment_variables(self):
+        use = 'char *a = getenv("STATMEM_X"), *b = "MEMTRACE=";\n#ifndef STATMEM_Y\n'
+        found = self.found(src__util__x_DOT_c=use)
+        self.assertEqual([line.split(": ")[1].split()[0] for line in found], ["MEMTRACE", "STATMEM_X"])
+        table = "| `STATMEM_X` | | |\n| `MEMTRACE` | | |\n"
+        self.assertEqual(self.found(src__util__x_DOT_c=use, docs__environment_DOT_md=table), [])
+
     def test_paths_of_one_machine(self):
         for folder in ("home", "root", "work"):
             self.one("a path of one machine", docs__x_DOT_md=f"see /{folder}/someone/notes\n")
