@@ -141,29 +141,42 @@ static bool find_preload(struct recording *r) {
     return true;
 }
 
-/* The folder must exist and take new files; an existing file must be writable. "%p" stands for the
-   pid, so the file's own name is not known yet. */
+/* Makes the file, or opens it when it is there, and leaves all as it was. Trying is the only sure way:
+   a file system can be read-only, or a user's rights greater than the mode tells. A name with "%p" is
+   not known yet: then another file of the folder is tried. */
 static bool can_write(const char *path, bool pattern) {
-    struct stat st;
     const char *problem = NULL;
-    char *folder = sm_strdup(path);
-    char *slash = strrchr(folder, '/');
-    slash[slash == folder] = 0;
-    if (!pattern && stat(path, &st) == 0) {
-        if (S_ISDIR(st.st_mode))
-            problem = "it is a directory";
-        else if (access(path, W_OK) != 0)
+    char *tried = sm_strdup(path);
+    if (pattern) {
+        char *slash = strrchr(tried, '/');
+        slash[1] = 0;
+        char pid[32];
+        snprintf(pid, sizeof pid, "%lld", (long long)getpid());
+        char *other = sm_concat(tried, ".statmem-try.", pid);
+        free(tried);
+        tried = other;
+    }
+    struct stat st;
+    bool there = lstat(tried, &st) == 0;
+    if (there && stat(tried, &st) == 0 && S_ISDIR(st.st_mode)) {
+        problem = "it is a directory";
+    } else if (!there || S_ISREG(st.st_mode)) { /* a pipe would wait for its reader */
+        int fd =
+            open(tried, O_WRONLY | O_CLOEXEC | O_NOCTTY | (there ? 0 : O_CREAT | O_EXCL), 0600);
+        if (fd < 0)
             problem = strerror(errno);
-    } else if (stat(folder, &st) != 0) {
-        problem = strerror(errno);
-    } else if (access(folder, W_OK | X_OK) != 0) {
+        else
+            close(fd);
+        if (fd >= 0 && !there)
+            unlink(tried);
+    } else if (access(tried, W_OK) != 0) {
         problem = strerror(errno);
     }
     if (problem != NULL)
         sm_trouble(
             "cannot write %s: %s; choose another place with -o (the program was not started)", path,
             problem);
-    free(folder);
+    free(tried);
     return problem == NULL;
 }
 

@@ -104,6 +104,13 @@ static void start(void) {
     const char *params = getenv("OCAMLRUNPARAM");
     if (params == NULL)
         params = getenv("CAMLRUNPARAM");
+    if (!sm_yield_possible(&runtime) && !request.force) {
+        sm_answer(
+            &request, SM_ANSWER_REFUSED,
+            "its code cannot be changed in memory here, so that it would fail if it used "
+            "Gc.Memprof itself: if it does not, record it with STATMEM_FORCE=1 in the environment");
+        return;
+    }
     sm_request_chain(&request);
     struct sm_recorder_config config = {
         .path = request.out,

@@ -13,7 +13,7 @@
    | STATMEM_FOLLOW | "1": every OCaml process, children too |
    | STATMEM_CHAIN | followed processes: "pid.number of traces begun in it", edited in place, as an exec keeps the pid |
    | STATMEM_STATUS | file for the answers |
-   | STATMEM_FORCE | "1": record programs that use Gc.Memprof themselves, until they start it |
+   | STATMEM_FORCE | "1", set by the user: record although the program could not start Gc.Memprof itself |
 
    Unless children are followed, a process that is recorded or refused, and every child, takes
    these variables and our entry of LD_PRELOAD out of its environment. */

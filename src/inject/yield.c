@@ -79,6 +79,19 @@ static bool patch_code(const struct sm_ocaml_runtime *rt) {
 #endif
 }
 
+bool sm_yield_possible(const struct sm_ocaml_runtime *rt) {
+    if (rt->kind == SM_OCAML_BYTECODE)
+        return true;
+#if defined(__x86_64__)
+    uint8_t same[JUMP_BYTES + ENDBR_BYTES], *at;
+    memcpy(&at, &rt->memprof_start, sizeof at);
+    memcpy(same, at, sizeof same);
+    return write_code(at, same, sizeof same);
+#else
+    return false;
+#endif
+}
+
 bool sm_yield_install(const struct sm_ocaml_runtime *rt, void (*on_yield)(void)) {
     runtime = rt;
     yield_callback = on_yield;

@@ -1,0 +1,223 @@
+/* The program's own stdout and stderr may be anything; our summary goes to stderr, after it has ended. */
+#include "cli/record_end.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/output.h"
+#include "cli/path_search.h"
+#ifdef SM_HAVE_FINALISE
+#include "convert/finalise.h"
+#endif
+#ifdef SM_HAVE_CONVERT
+#include "convert/convert.h"
+#endif
+#include "report/estimate.h"
+#include "report/info.h"
+#include "util/json.h"
+#include "util/number.h"
+#include "util/text.h"
+
+/* One trace, closed and read. */
+struct summary {
+    const char *path;
+    char *memtrace; /* path of the converted file; NULL = none */
+    uint64_t bytes;
+    uint64_t samples;
+    struct sm_estimate allocated; /* bytes */
+    uint32_t n_domains;
+    uint64_t discarded;
+    uint64_t recovered;
+    uint64_t forks;
+    bool readable;
+};
+
+static void close_trace(const struct sm_record_end *e, struct summary *s) {
+#ifdef SM_HAVE_FINALISE
+    struct sm_finalise_options options = {.compress = e->compress,
+                                          .has_exit_status = true,
+                                          .exit_status = (uint32_t)e->launch->wait_status};
+    struct sm_finalise_result result = {0};
+    struct sm_error err;
+    if (sm_finalise_trace(s->path, &options, &result, &err) != SM_OK)
+        sm_complain("statmem record: %s", err.text);
+#else
+    (void)e;
+#endif
+    struct stat st;
+    if (stat(s->path, &st) == 0)
+        s->bytes = (uint64_t)st.st_size;
+}
+
+static void read_trace(struct summary *s) {
+    struct sm_trace *trace;
+    struct sm_info info;
+    struct sm_error err;
+    if (sm_trace_open(&trace, s->path, NULL, &err) != SM_OK) {
+        sm_complain("statmem record: %s", err.text);
+        return;
+    }
+    if (sm_info_collect(&info, trace, &err) == SM_OK) {
+        const struct sm_meta *meta = sm_trace_meta(trace);
+        const struct sm_end *end = sm_trace_end(trace);
+        s->readable = true;
+        s->samples = info.all.samples;
+        s->allocated = sm_estimate(s->samples, meta->sample_rate, meta->word_bits / 8.0);
+        s->n_domains = info.n_domains;
+        s->discarded = end->present ? end->discarded : 0;
+        s->recovered = end->present ? end->recovered : 0;
+        s->forks = end->present ? end->forks : 0;
+        sm_info_release(&info);
+    } else {
+        sm_complain("statmem record: %s", err.text);
+    }
+    sm_trace_free(trace);
+}
+
+static void convert_trace(struct summary *s) {
+    struct sm_error err;
+    size_t n = strlen(s->path);
+    bool stm = n > 4 && strcmp(s->path + n - 4, ".stm") == 0;
+    char *stem = sm_concat(s->path, "", "");
+    if (stm)
+        stem[n - 4] = 0;
+    s->memtrace = sm_concat(stem, ".ctf", "");
+    free(stem);
+#ifdef SM_HAVE_CONVERT
+    if (sm_convert_memtrace_file(s->path, s->memtrace, &err) != SM_OK) {
+        sm_complain("statmem record: %s", err.text);
+        free(s->memtrace);
+        s->memtrace = NULL;
+    }
+#endif
+}
+
+static void print_text(struct sm_buffer *out, const struct summary *s) {
+    char a[SM_NUMBER_BYTES], b[SM_NUMBER_BYTES], c[SM_NUMBER_BYTES], d[SM_NUMBER_BYTES];
+    sm_buffer_printf(out, "statmem: %s sample%s, %s allocated", sm_number_count(a, s->samples),
+                     s->samples == 1 ? "" : "s", sm_number_bytes(b, s->allocated.value, false));
+    if (!s->allocated.exact)
+        sm_buffer_printf(out, " (95%%: %s to %s)", sm_number_bytes(c, s->allocated.low, false),
+                         sm_number_bytes(d, s->allocated.high, false));
+    sm_buffer_printf(out, ", %u domain%s\n", s->n_domains, s->n_domains == 1 ? "" : "s");
+    if (s->discarded > 0)
+        sm_buffer_printf(out, "statmem: %s events could not be kept; statmem info tells why\n",
+                         sm_number_count(a, s->discarded));
+    if (s->recovered > 0)
+        sm_buffer_printf(
+            out,
+            "statmem: the program did not end by exit; %s events were taken over from the side "
+            "file\n",
+            sm_number_count(a, s->recovered));
+    sm_buffer_text(out, "statmem: wrote ");
+    sm_text_safe(out, s->path, strlen(s->path));
+    sm_buffer_printf(out, " (%s)", sm_number_bytes(a, (double)s->bytes, false));
+    if (s->memtrace != NULL) {
+        sm_buffer_text(out, " and ");
+        sm_text_safe(out, s->memtrace, strlen(s->memtrace));
+    }
+    sm_buffer_text(out, "\nstatmem: next: statmem top ");
+    sm_text_safe(out, s->path, strlen(s->path));
+    sm_buffer_char(out, '\n');
+}
+
+static void print_json(struct sm_json *j, const struct summary *s) {
+    sm_json_open(j, NULL, '{');
+    sm_json_text(j, "path", s->path);
+    sm_json_u64(j, "bytes", s->bytes);
+    sm_json_u64(j, "samples", s->samples);
+    sm_json_open(j, "allocated_bytes", '{');
+    sm_json_double(j, "estimate", s->allocated.value);
+    sm_json_double(j, "low", s->allocated.low);
+    sm_json_double(j, "high", s->allocated.high);
+    sm_json_close(j, '}');
+    sm_json_u64(j, "domains", s->n_domains);
+    sm_json_u64(j, "discarded", s->discarded);
+    sm_json_u64(j, "recovered", s->recovered);
+    sm_json_u64(j, "forks", s->forks);
+    if (s->memtrace != NULL)
+        sm_json_text(j, "memtrace", s->memtrace);
+    sm_json_close(j, '}');
+}
+
+/* What happened in the run that the figures do not tell: one line each. */
+static void print_remarks(struct sm_buffer *out, const struct sm_record_end *e, uint64_t forks) {
+    const struct sm_answer_line *line;
+    size_t n = sm_answers_count(e->answers, "child");
+    if (sm_answers_find(e->answers, "yielded", 0) != NULL)
+        sm_buffer_text(
+            out, "statmem: the program started Gc.Memprof itself; only one profile can run, so the "
+                 "recording ended there\n");
+    if (n > 0 && !e->follow)
+        sm_buffer_printf(
+            out,
+            "statmem: %zu OCaml child process%s not recorded; --follow-children records "
+            "them too\n",
+            n, n == 1 ? " was" : "es were");
+    if (forks > 0 && !e->follow)
+        sm_buffer_printf(
+            out,
+            "statmem: the program forked %llu time%s, and the copies went on unrecorded; "
+            "--follow-children records them too\n",
+            (unsigned long long)forks, forks == 1 ? "" : "s");
+    if (e->follow && (line = sm_answers_find(e->answers, "refused", 0)) != NULL) {
+        sm_buffer_printf(out,
+                         "statmem: process %llu was not recorded: ", (unsigned long long)line->pid);
+        sm_text_safe(out, line->text, strlen(line->text));
+        sm_buffer_char(out, '\n');
+    }
+}
+
+void sm_record_end(const struct sm_record_end *e) {
+    struct sm_buffer out;
+    struct sm_json j;
+    size_t n_traces = 0;
+    uint64_t forks = 0;
+    sm_buffer_init(&out, STDERR_FILENO);
+    sm_json_init(&j, &out, true);
+    if (e->json) {
+        sm_json_open(&j, NULL, '{');
+        sm_json_i64(&j, "exit_code", sm_launch_exit_code(e->launch->wait_status));
+        sm_json_double(&j, "seconds", (double)e->launch->elapsed_ns * 1e-9);
+        sm_json_u64(&j, "peak_rss_bytes", e->launch->peak_rss_bytes);
+        sm_json_open(&j, "traces", '[');
+    }
+    for (size_t i = 0; i < e->answers->n; i++) {
+        if (strcmp(e->answers->lines[i].kind, "started") != 0)
+            continue;
+        struct summary s = {.path = e->answers->lines[i].text};
+        n_traces++;
+        close_trace(e, &s);
+        read_trace(&s);
+        forks += s.forks;
+        if (e->memtrace)
+            convert_trace(&s);
+        if (e->json)
+            print_json(&j, &s);
+        else if (!e->quiet && s.readable)
+            print_text(&out, &s);
+        free(s.memtrace);
+    }
+    struct sm_error why = {""};
+    if (n_traces == 0)
+        sm_explain_nothing(e->answers, (uint64_t)e->launch->pid, e->program, e->follow, &why);
+    if (e->json) {
+        sm_json_close(&j, ']');
+        if (n_traces == 0)
+            sm_json_text(&j, "nothing_recorded", why.text);
+        sm_json_close(&j, '}');
+        sm_json_end(&j);
+    } else if (n_traces == 0) {
+        sm_buffer_text(&out, "statmem: ");
+        sm_text_safe(&out, why.text, strlen(why.text));
+        sm_buffer_char(&out, '\n');
+    } else {
+        print_remarks(&out, e, forks);
+    }
+    sm_buffer_flush(&out);
+    sm_buffer_release(&out);
+}
