@@ -71,11 +71,16 @@ static void on_sigbus(int signal, siginfo_t *info, void *context) {
 static bool range_add(uintptr_t begin, size_t bytes, int fd) {
     bool done = false;
     pthread_mutex_lock(&ranges_lock);
+    /* Somebody may have put a handler of their own over ours since the last time. */
+    struct sigaction now;
+    page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    handler_installed = sigaction(SIGBUS, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+                        now.sa_sigaction == on_sigbus;
     if (!handler_installed) {
-        page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
         struct sigaction sa = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_NODEFER};
         sigemptyset(&sa.sa_mask);
-        handler_installed = sigaction(SIGBUS, &sa, &handler_before) == 0;
+        handler_before = now;
+        handler_installed = sigaction(SIGBUS, &sa, NULL) == 0;
     }
     for (unsigned i = 0; i < RANGES && handler_installed && !done; i++) {
         struct range *r = &ranges[i];

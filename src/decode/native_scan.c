@@ -50,13 +50,15 @@ static bool header_at(const struct scan *s, uint64_t offset, struct sm_packet_he
            h->ts_span_ticks <= UINT64_MAX - h->ts_begin_ticks;
 }
 
-/* Offset of the first header in [from, to), or `to`. */
+/* Offset of the first header that begins in [from, to), or `to`. */
 static uint64_t find_header(const struct scan *s, uint64_t from, uint64_t to) {
     struct sm_packet_header h;
+    /* A header that begins before `to` may reach beyond it. */
+    uint64_t end =
+        s->bytes - to < SM_PACKET_MAGIC_BYTES ? s->bytes : to + SM_PACKET_MAGIC_BYTES - 1;
     while (from < to) {
-        const uint8_t *hit = memmem(
-            s->data + from, (size_t)(s->bytes - from < to - from ? s->bytes - from : to - from),
-            SM_PACKET_MAGIC, SM_PACKET_MAGIC_BYTES);
+        const uint8_t *hit =
+            memmem(s->data + from, (size_t)(end - from), SM_PACKET_MAGIC, SM_PACKET_MAGIC_BYTES);
         if (hit == NULL)
             return to;
         uint64_t offset = (uint64_t)(hit - s->data);
@@ -138,6 +140,12 @@ static void take(struct scan *s, const struct sm_packet_header *h, uint64_t offs
         p.flags |= SM_NATIVE_REPORTED | SM_NATIVE_BAD;
         p.n_alloc_readable = 0;
     }
+    if ((p.flags & SM_NATIVE_CUT) != 0 && h->kind != SM_PACKET_EVENTS && h->kind != SM_PACKET_SYMS)
+        sm_trace_add_loss(s->t, SM_LOSS_CUT, UINT32_MAX, offset, SM_PACKET_HEADER_BYTES + available,
+                          0, true, "the file ends inside its %s packet",
+                          h->kind == SM_PACKET_META    ? "META"
+                          : h->kind == SM_PACKET_INDEX ? "INDEX"
+                                                       : "END");
     switch (h->kind) {
     case SM_PACKET_EVENTS: {
         const struct sm_native_packet *last =
@@ -156,6 +164,13 @@ static void take(struct scan *s, const struct sm_packet_header *h, uint64_t offs
     case SM_PACKET_META:
         if (n->meta_packet.offset == 0)
             n->meta_packet = p;
+        break;
+    case SM_PACKET_INDEX:
+        /* Nothing is taken from it, but a flipped bit should not go unseen. */
+        if (!damaged && (p.flags & SM_NATIVE_CUT) == 0 && !sm_native_payload_holds(s->t, &p))
+            sm_trace_add_loss(s->t, SM_LOSS_CORRUPT, UINT32_MAX, offset,
+                              SM_PACKET_HEADER_BYTES + available, 0, true,
+                              "the INDEX packet is damaged; nothing else depends on it");
         break;
     case SM_PACKET_END:
         n->end_packet = p; /* the last one: a trace that was closed again */
@@ -186,13 +201,13 @@ static void packet(struct scan *s, const struct sm_packet_header *h, uint64_t of
             if (part->bytes == 0)
                 part->offset = offset;
             part->bytes += SM_PACKET_HEADER_BYTES + available;
-            part->events += h->n_events;
+            part->events += h->kind == SM_PACKET_EVENTS ? h->n_events : 0;
             return;
         }
         if (s->foreign_packets++ == 0)
             s->foreign_offset = offset;
         s->foreign_bytes += SM_PACKET_HEADER_BYTES + available;
-        s->foreign_events += h->n_events;
+        s->foreign_events += h->kind == SM_PACKET_EVENTS ? h->n_events : 0;
         return;
     }
     if (h->codec > SM_CODEC_ZSTD || h->kind > SM_PACKET_HEARTBEAT)
@@ -542,10 +557,6 @@ static void read_meta_and_end(struct scan *s, const struct part *part) {
     if (part->has_meta && n->meta_packet.offset != 0 &&
         sm_native_payload(t, &n->meta_packet, &buffer, SM_LOSS_CORRUPT, &payload, &bytes)) {
         sm_native_read_meta(t, payload, bytes);
-        if ((n->meta_packet.flags & SM_NATIVE_CUT) != 0)
-            sm_trace_add_loss(t, SM_LOSS_CUT, UINT32_MAX, sm_native_header_offset(&n->meta_packet),
-                              SM_PACKET_HEADER_BYTES + n->meta_packet.stored_bytes, 0, false,
-                              "the file ends inside its first packet, META");
     } else {
         t->meta.missing = true;
         sm_trace_add_loss(t, SM_LOSS_CORRUPT, UINT32_MAX, t->first_offset, 0, 0, false,

@@ -137,7 +137,7 @@ def header_at(data, at):
 
 def find_header(data, at, end):
     while True:
-        at = data.find(MAGIC, at, end)
+        at = data.find(MAGIC, at, end + 7)
         if at < 0:
             return end
         if header_at(data, at):

@@ -52,6 +52,7 @@ void tb_release(struct tb *b) {
     free(b->streams);
     free(b->syms_buf);
     free(b->packets);
+    free(b->events);
     free(b->data);
     memset(b, 0, sizeof *b);
 }
@@ -224,19 +225,27 @@ static struct sm_event_encoder *ready(struct tb *b, uint32_t stream, uint64_t ti
     return s->encoder;
 }
 
-static void check(bool ok) {
+static void made(struct tb *b, uint32_t stream, bool ok) {
     if (!ok) {
         fprintf(stderr, "trace_builder: an event did not fit\n");
         exit(99);
     }
+    if (b->events_made == b->events_capacity) {
+        b->events_capacity = b->events_capacity == 0 ? 1024 : b->events_capacity * 2;
+        b->events = need(realloc(b->events, b->events_capacity * sizeof *b->events));
+    }
+    const struct tb_stream *s = &b->streams[stream];
+    b->events[b->events_made++] =
+        (struct tb_event){stream, s->packet_seq, sm_event_encoder_used(s->encoder)};
 }
 
 uint64_t tb_alloc_full(struct tb *b, uint32_t stream, uint64_t ticks, uint64_t size, bool in_bytes,
                        uint64_t n_samples, uint8_t source, const uint64_t *codes,
                        uint32_t n_codes) {
     uint64_t seq;
-    check(sm_event_encode_alloc_codes(ready(b, stream, ticks), ticks, size, in_bytes, n_samples,
-                                      source, codes, n_codes, &seq));
+    made(b, stream,
+         sm_event_encode_alloc_codes(ready(b, stream, ticks), ticks, size, in_bytes, n_samples,
+                                     source, codes, n_codes, &seq));
     return seq;
 }
 
@@ -247,14 +256,15 @@ uint64_t tb_alloc(struct tb *b, uint32_t stream, uint64_t ticks, uint64_t words,
 
 void tb_ref(struct tb *b, uint32_t stream, uint64_t ticks, bool collect, uint32_t obj_stream,
             uint64_t obj_seq) {
-    check(sm_event_encode_ref(ready(b, stream, ticks), ticks,
-                              collect ? SM_OP_COLLECT : SM_OP_PROMOTE, stream == obj_stream,
-                              obj_stream, obj_seq));
+    made(b, stream,
+         sm_event_encode_ref(ready(b, stream, ticks), ticks,
+                             collect ? SM_OP_COLLECT : SM_OP_PROMOTE, stream == obj_stream,
+                             obj_stream, obj_seq));
 }
 
 void tb_extension(struct tb *b, uint32_t stream, uint64_t ticks, uint8_t op, const void *payload,
                   size_t bytes) {
-    check(sm_event_encode_extension(ready(b, stream, ticks), ticks, op, payload, bytes));
+    made(b, stream, sm_event_encode_extension(ready(b, stream, ticks), ticks, op, payload, bytes));
 }
 
 static void owner(struct tb *b, uint32_t stream, uint64_t ticks, uint32_t incarnation) {
@@ -272,7 +282,7 @@ static void owner(struct tb *b, uint32_t stream, uint64_t ticks, uint32_t incarn
 static uint32_t walk_stack(uint64_t *stack, uint32_t depth, uint32_t *state) {
     uint32_t pops = tb_random(state) % 4;
     depth = pops > depth ? 0 : depth - pops;
-    uint32_t pushes = tb_random(state) % (depth > 40 ? 3 : 6);
+    uint32_t pushes = tb_random(state) % (depth > 56 ? 1 : depth > 40 ? 3 : 6);
     for (uint32_t i = 0; i < pushes; i++) {
         uint64_t caller = depth == 0 ? 0 : stack[depth - 1];
         uint32_t choice = tb_random(state) % 16;
@@ -288,7 +298,7 @@ void tb_mixed(struct tb *b, uint32_t n_streams, uint32_t n_events, uint32_t seed
     uint64_t ticks = b->start_ticks;
     uint64_t(*stacks)[64] = need(calloc(n_streams, sizeof *stacks));
     uint32_t *depths = need(calloc(n_streams, sizeof *depths));
-    uint64_t *made = need(calloc(n_streams, sizeof *made));
+    uint64_t *n_made = need(calloc(n_streams, sizeof *n_made));
     tb_meta(b);
     for (uint32_t i = 0; i < 1500; i += 1 + seed % 3) {
         char function[32];
@@ -301,26 +311,27 @@ void tb_mixed(struct tb *b, uint32_t n_streams, uint32_t n_events, uint32_t seed
     for (uint32_t i = 0; i < n_events; i++) {
         uint32_t s = tb_random(&state) % n_streams, kind = tb_random(&state) % 16;
         ticks += tb_random(&state) % 8 == 0 ? tb_random(&state) % 300 : tb_random(&state) % 3;
-        if (kind < 8 || made[s] == 0) {
+        if (kind < 8 || n_made[s] == 0) {
             depths[s] = walk_stack(stacks[s], depths[s], &state);
             if (kind < 6)
-                made[s] =
+                n_made[s] =
                     1 + tb_alloc(b, s, ticks, 1 + tb_random(&state) % 20, stacks[s], depths[s]);
             else
-                made[s] = 1 + tb_alloc_full(b, s, ticks, tb_random(&state) % 100000, kind == 7,
-                                            tb_random(&state) % 40,
-                                            SM_SOURCE(tb_random(&state) % 4, tb_random(&state) % 5),
-                                            stacks[s], depths[s]);
+                n_made[s] =
+                    1 + tb_alloc_full(b, s, ticks, tb_random(&state) % 100000, kind == 7,
+                                      tb_random(&state) % 40,
+                                      SM_SOURCE(tb_random(&state) % 4, tb_random(&state) % 5),
+                                      stacks[s], depths[s]);
         } else if (kind < 14) {
             uint32_t o = kind < 12 ? s : tb_random(&state) % n_streams;
-            if (made[o] > 0)
+            if (n_made[o] > 0)
                 tb_ref(b, s, ticks, kind % 2 == 0, o,
-                       made[o] - 1 - tb_random(&state) % (made[o] < 50 ? made[o] : 50));
+                       n_made[o] - 1 - tb_random(&state) % (n_made[o] < 50 ? n_made[o] : 50));
         } else if (kind == 14 && tb_random(&state) % 8 == 0) {
             owner(b, s, ticks, tb_random(&state) % 3);
         } else if (tb_random(&state) % 8 == 0) {
             uint64_t cut[3] = {0x400000, SM_LOCATION_CUT, 0x400010};
-            made[s] = 1 + tb_alloc(b, s, ticks, 5, cut, 3);
+            n_made[s] = 1 + tb_alloc(b, s, ticks, 5, cut, 3);
             tb_extension(b, s, ticks, SM_OP_MARK, "a mark", 6);
         }
         if (tb_random(&state) % 400 == 0)
@@ -329,7 +340,7 @@ void tb_mixed(struct tb *b, uint32_t n_streams, uint32_t n_events, uint32_t seed
     tb_end(b, ticks);
     free(stacks);
     free(depths);
-    free(made);
+    free(n_made);
 }
 
 void tb_save(const struct tb *b, const char *path) {
@@ -338,4 +349,57 @@ void tb_save(const struct tb *b, const char *path) {
         perror(path);
         exit(99);
     }
+}
+
+const struct tb_packet *tb_find(const struct tb *b, enum sm_packet_kind kind, uint32_t stream,
+                                uint32_t packet_seq) {
+    for (size_t i = 0; i < b->n_packets; i++) {
+        const struct sm_packet_header *h = &b->packets[i].header;
+        if (h->kind == kind && h->stream == stream && h->packet_seq == packet_seq)
+            return &b->packets[i];
+    }
+    return NULL;
+}
+
+void tb_save_tail(const struct tb *b, const char *path) {
+    size_t bytes = SM_TAIL_HEADER_BYTES + (size_t)b->n_streams * SM_TAIL_SLOT_BYTES;
+    uint8_t *data = need(calloc(1, bytes));
+    memcpy(data, SM_TAIL_MAGIC, 8);
+    sm_put_u32le(data + SM_TAIL_AT_VERSION, SM_TAIL_VERSION);
+    sm_put_u32le(data + SM_TAIL_AT_N_SLOTS, b->n_streams);
+    sm_put_u64le(data + SM_TAIL_AT_SESSION, b->session);
+    sm_put_u32le(data + SM_TAIL_AT_PID, b->pid);
+    sm_put_u32le(data + SM_TAIL_AT_SLOT_BYTES, SM_TAIL_SLOT_BYTES);
+    sm_put_u32le(data + SM_TAIL_AT_SYMS_OFFSET, SM_TAIL_SYMS_OFFSET);
+    sm_put_u32le(data + SM_TAIL_AT_EVENTS_OFFSET, SM_TAIL_EVENTS_OFFSET);
+    sm_put_u64le(data + SM_TAIL_AT_DISCARDED, 3);
+    sm_put_u32le(data + SM_TAIL_AT_STATE, 2);
+    for (uint32_t i = 0; i < b->n_streams; i++) {
+        const struct tb_stream *s = &b->streams[i];
+        uint8_t *slot = data + SM_TAIL_HEADER_BYTES + (size_t)i * SM_TAIL_SLOT_BYTES;
+        struct sm_packet_header filled = {0};
+        if (!s->open)
+            continue;
+        sm_event_encoder_fill_header(s->encoder, &filled);
+        struct sm_packet_header h = {.stream = i,
+                                     .packet_seq = s->packet_seq,
+                                     .pid = b->pid,
+                                     .first_seq = filled.first_seq,
+                                     .ts_begin_ticks = filled.ts_begin_ticks,
+                                     .session = b->session};
+        sm_packet_header_put(slot, &h);
+        sm_put_u64le(slot + SM_TAIL_SLOT_EVENTS_COMMITTED, sm_event_encoder_used(s->encoder));
+        sm_put_u64le(slot + SM_TAIL_SLOT_DISCARDED, 5);
+        memcpy(slot + SM_TAIL_EVENTS_OFFSET, s->buf, sm_event_encoder_used(s->encoder));
+        if (i == 0 && b->syms.n_records > 0) {
+            struct sm_packet_header n = {
+                .packet_seq = b->syms_seq, .pid = b->pid, .session = b->session};
+            sm_packet_header_put(slot + SM_TAIL_SLOT_SYMS_HEADER, &n);
+            sm_put_u64le(slot + SM_TAIL_SLOT_SYMS_COMMITTED, b->syms.used);
+            memcpy(slot + SM_TAIL_SYMS_OFFSET, b->syms_buf, b->syms.used);
+        }
+    }
+    struct tb copy = {.data = data, .bytes = bytes};
+    tb_save(&copy, path);
+    free(data);
 }

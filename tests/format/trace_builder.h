@@ -15,6 +15,12 @@ struct tb_packet {
     struct sm_packet_header header;
 };
 
+/* One event: where its bytes end. */
+struct tb_event {
+    uint32_t stream, packet_seq;
+    size_t raw_end; /* in the packet's payload */
+};
+
 struct tb_stream {
     struct sm_event_encoder *encoder;
     uint8_t *buf;
@@ -32,6 +38,8 @@ struct tb {
     size_t target_bytes; /* packets are closed at this size; 0 = 128 KiB */
     struct tb_packet *packets;
     size_t n_packets, packets_capacity;
+    struct tb_event *events; /* in the order they were made */
+    size_t events_capacity, events_made;
     struct tb_stream *streams;
     uint32_t n_streams;
     uint32_t syms_seq;
@@ -65,6 +73,13 @@ void tb_flush_all(struct tb *b);
 /* A trace with something of everything: META, names, two or more streams, promotions, foreign
    references, cut stacks, owners, marks, INDEX and END. The same for the same arguments. */
 void tb_mixed(struct tb *b, uint32_t n_streams, uint32_t n_events, uint32_t seed);
+
+/* The packet, NULL when there is none. */
+const struct tb_packet *tb_find(const struct tb *b, enum sm_packet_kind kind, uint32_t stream,
+                                uint32_t packet_seq);
+
+/* A side file for the streams whose packets are open, which then are not written to the trace. */
+void tb_save_tail(const struct tb *b, const char *path);
 
 void tb_save(const struct tb *b, const char *path);
 
