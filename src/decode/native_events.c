@@ -664,20 +664,26 @@ void sm_native_stream_free(struct sm_stream_cursor *c) {
     free(c);
 }
 
-void sm_native_measure(struct sm_trace *t, struct sm_native_packet *p) {
+void sm_native_measure(struct sm_trace *t, struct sm_native_packet *p, struct sm_packet_header *h) {
     struct sm_native *n = t->backend_data;
     struct sm_stream_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return;
     c->t = t;
     c->stream = p->stream;
-    c->flags = SM_CURSOR_EXTENSIONS;
+    c->flags = SM_CURSOR_EXTENSIONS | (h != NULL ? SM_CURSOR_STACKS : 0);
     c->measuring = true;
     c->last_ticks = p->ts_begin_ticks;
     struct sm_event e;
     if (begin_packet(c, p, n->tail->data + p->offset, p->stored_bytes)) {
-        while (sm_native_stream_next(c, &e) == SM_OK)
+        while (sm_native_stream_next(c, &e) == SM_OK) {
             p->n_events++;
+            if (h == NULL || e.kind != SM_EVENT_ALLOC)
+                continue;
+            if (e.n_frames > h->max_depth)
+                h->max_depth = e.n_frames;
+            h->n_cut += (e.flags & SM_EVENT_STACK_CUT) != 0;
+        }
         p->n_alloc = p->n_alloc_readable = (uint32_t)(c->next_seq - p->first_seq);
         p->ts_span_ticks = c->ticks - p->ts_begin_ticks;
     }

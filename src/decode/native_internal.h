@@ -146,8 +146,9 @@ struct sm_stream_cursor *sm_native_stream_new(struct sm_trace *t, uint32_t strea
 enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event *event);
 void sm_native_stream_free(struct sm_stream_cursor *c);
 
-/* Derives n_events, n_alloc and ts_span of a packet of the side file. */
-void sm_native_measure(struct sm_trace *t, struct sm_native_packet *p);
+/* Derives n_events, n_alloc and ts_span of a packet of the side file; with `h` (else NULL) also its
+   max_depth and n_cut, which takes the stacks. */
+void sm_native_measure(struct sm_trace *t, struct sm_native_packet *p, struct sm_packet_header *h);
 
 /* ---- native.c ---- */
 bool sm_native_has_object(const struct sm_trace *t, uint32_t stream, uint64_t seq);

@@ -474,7 +474,7 @@ static bool take_tail(struct scan *s) {
         }
         used = true;
         if (events)
-            sm_native_measure(s->t, p);
+            sm_native_measure(s->t, p, NULL);
         bool ok = events ? append(&n->packets, &n->n_packets, &n->packets_capacity, p)
                          : append(&n->syms, &n->n_syms, &n->syms_capacity, p);
         if (!ok)
