@@ -155,6 +155,12 @@ static void extension_text(struct dump *d, const struct sm_event *e) {
         if (p < end && (p++, sm_get_leb(&p, end, &phase)))
             sm_buffer_printf(d->out, "%s %" PRIu64, e->payload[0] == 0 ? "begin" : "end", phase);
         break;
+    case SM_OP_OWNER: {
+        const struct sm_owner *owner = sm_trace_owner(d->t, e->owner);
+        sm_buffer_printf(d->out, "stream %" PRIu32 " thread %" PRIu64 " ", e->stream, owner->tid);
+        append_safe(d->out, owner->name);
+        break;
+    }
     default:
         sm_buffer_printf(d->out, "%" PRIu32 " bytes", e->payload_bytes);
     }
@@ -162,7 +168,8 @@ static void extension_text(struct dump *d, const struct sm_event *e) {
         d->out->used--;
 }
 
-static void extension_json(struct sm_json *j, const struct sm_event *e) {
+static void extension_json(struct sm_json *j, const struct sm_event *e,
+                           const struct sm_owner *owner) {
     const uint8_t *p = e->payload, *end = p + e->payload_bytes;
     uint64_t key, phase;
     int64_t value;
@@ -195,6 +202,9 @@ static void extension_json(struct sm_json *j, const struct sm_event *e) {
             sm_json_bool(j, "begin", e->payload[0] == 0);
             sm_json_u64(j, "phase", phase);
         }
+        break;
+    case SM_OP_OWNER:
+        sm_json_text(j, "name", owner->name);
         break;
     default:
         sm_json_u64(j, "payload_bytes", e->payload_bytes);
@@ -252,7 +262,10 @@ static void put_text(struct dump *d, const struct sm_event *e, int64_t ns) {
         sm_buffer_u64(out, e->n_samples);
         if (d->options->stacks) {
             sm_buffer_text(out, e->flags & SM_EVENT_STACK_LOST ? " |? " : " | ");
-            stack(d, e, " < ");
+            if (e->n_frames > 0)
+                stack(d, e, " < ");
+            else
+                sm_buffer_text(out, "[no stack]");
         }
     }
     sm_buffer_char(out, '\n');
@@ -270,7 +283,7 @@ static void put_json(struct dump *d, const struct sm_event *e, int64_t ns) {
         sm_json_u64(&j, "thread", owner->tid);
     sm_json_u64(&j, "stream", e->stream);
     if (e->kind == SM_EVENT_EXTENSION) {
-        extension_json(&j, e);
+        extension_json(&j, e, owner);
     } else {
         sm_json_u64(&j, "object_stream", e->obj_stream);
         sm_json_u64(&j, "object_seq", e->obj_seq);

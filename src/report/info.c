@@ -45,6 +45,7 @@ static struct sm_info_owner *owner_of(struct pass *p, uint32_t index) {
             info->owners[info->n_owners] =
                 (struct sm_info_owner){.owner = *sm_trace_owner(p->t, info->n_owners)};
     }
+    info->owners[index].seen = true;
     return &info->owners[index];
 }
 
@@ -173,6 +174,16 @@ static int by_id(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* A reader also lists owners that never did anything, such as a stream's before its first OWNER record. */
+static void drop_unseen_owners(struct sm_info *info) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < info->n_owners; i++) {
+        if (info->owners[i].seen)
+            info->owners[n++] = info->owners[i];
+    }
+    info->n_owners = n;
+}
+
 static void add_up_domains(struct sm_info *info) {
     struct sm_map numbers = {0};
     size_t capacity = 0;
@@ -232,6 +243,7 @@ enum sm_status sm_info_collect(struct sm_info *info, struct sm_trace *t, struct 
     const struct sm_end *end = sm_trace_end(t);
     if (end->present && sm_trace_time_ns(t, end->end_ticks) > info->duration_ns)
         info->duration_ns = sm_trace_time_ns(t, end->end_ticks);
+    drop_unseen_owners(info);
     add_up_domains(info);
     if (status == SM_FAILED) {
         sm_error_set(err, "reading the trace failed");

@@ -26,6 +26,7 @@ struct sm_tally {
 
 struct sm_info_owner {
     struct sm_owner owner;
+    bool seen; /* in an event on an object */
     struct sm_tally tally;
 };
 
@@ -53,7 +54,7 @@ struct sm_info {
     uint64_t n_marks;
     char (*marks)[96]; /* the first SM_INFO_MARKS, cut */
     int64_t *mark_ns;
-    struct sm_info_owner *owners; /* by owner index, those with events have blocks or not */
+    struct sm_info_owner *owners; /* those with events */
     uint32_t n_owners;
     struct sm_info_domain *domains; /* ascending */
     uint32_t n_domains;

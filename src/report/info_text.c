@@ -161,7 +161,8 @@ static void table_begin(struct view *v, struct sm_table *table, const char *titl
     sm_table_init(table, narrow(v) ? 6 : 7, v->options->width, v->options->colours,
                   v->options->utf8);
     table->flexible = 0;
-    sm_table_cellf(table, SM_BOLD, "%-24s", title); /* so that all tables are alike */
+    table->least = 24; /* so that all tables are alike */
+    sm_table_cell(table, SM_BOLD, title);
     for (unsigned i = 1; i < table->n_columns; i++)
         table->align[i] = SM_RIGHT;
     for (unsigned i = 0; i < 6; i++) {

@@ -267,6 +267,9 @@ enum sm_status sm_profile_collect(struct sm_profile *p, struct sm_trace *t,
     sm_cursor_free(c);
     finish(p);
     p->last_ns = sm_trace_time_ns(t, last_ticks);
+    const struct sm_end *end = sm_trace_end(t);
+    if (end->present && sm_trace_time_ns(t, end->end_ticks) > p->last_ns)
+        p->last_ns = sm_trace_time_ns(t, end->end_ticks);
     if (status != SM_FAILED)
         return SM_OK;
     sm_error_set(err, "reading the trace failed");

@@ -88,8 +88,8 @@ struct sm_profile {
     uint64_t trace_allocated;   /* of all, wanted or not */
     uint64_t live_now, peak;    /* of all, wanted or not */
     uint64_t event, peak_event; /* numbers of events, from 1 */
-    int64_t peak_ns, last_ns;
-    uint64_t n_folded; /* allocations */
+    int64_t peak_ns, last_ns;   /* last: of the trace's end, where it is known, or the last event */
+    uint64_t n_folded;          /* allocations */
 };
 
 enum sm_status sm_profile_collect(struct sm_profile *p, struct sm_trace *t,

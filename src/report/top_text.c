@@ -120,13 +120,20 @@ static void name_cell(struct view *v, enum sm_style style, const char *prefix) {
     sm_buffer_init(&place, -1);
     sm_text_safe(&name, v->name.data, v->name.used);
     sm_text_safe(&place, v->place.data, v->place.used);
-    const char *shown = sm_buffer_string(&place);
+    sm_buffer_string(&place);
+    char *shown = place.data;
     unsigned others = sm_text_columns(prefix, strlen(prefix)) + (place.used > 0 ? 2 : 0);
     unsigned columns = sm_text_columns(name.data, name.used);
     if (others + columns + sm_text_columns(shown, strlen(shown)) > v->room) {
-        const char *slash = strrchr(shown, '/');
+        char *slash = strrchr(shown, '/');
         shown = slash != NULL ? slash + 1 : shown;
     }
+    /* "file:line:columns" without columns */
+    char *colon = strchr(shown, ':');
+    char *second = colon != NULL ? strchr(colon + 1, ':') : NULL;
+    if (second != NULL && others + columns + sm_text_columns(shown, strlen(shown)) > v->room &&
+        v->room < 32)
+        *second = 0;
     others += sm_text_columns(shown, strlen(shown));
     unsigned room = v->room > others + 8 ? v->room - others : 8;
     v->cell.used = 0;

@@ -81,6 +81,8 @@ void sm_table_print(const struct sm_table *t, struct sm_buffer *out) {
     for (unsigned i = 0; i < t->n_columns; i++)
         others += (i > 0 ? GAP : 0) + (i != t->flexible ? widths[i] : 0);
     unsigned room = t->width > others + 12 ? t->width - others : 12;
+    if (widths[t->flexible] < t->least)
+        widths[t->flexible] = t->least;
     if (widths[t->flexible] > room)
         widths[t->flexible] = room;
     for (size_t row = 0; row + t->n_columns <= t->n_cells; row += t->n_columns) {

@@ -16,6 +16,7 @@ struct sm_table {
     unsigned n_columns;
     enum sm_align align[SM_TABLE_MAX_COLUMNS];
     unsigned flexible; /* column that is shortened in the middle to fit `width` */
+    unsigned least;    /* columns the flexible column has at least, if there is room */
     unsigned width;    /* columns of the terminal */
     unsigned indent;   /* before each line */
     bool colours, utf8;

@@ -23,23 +23,28 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "convert/native_writer.h"
+#include "encode/tlv.h"
+#include "trace_builder.h"
 
 #define MAX_STREAMS 64
 #define START_TICKS 1000000
 
 struct maker {
-    struct sm_meta meta;
-    struct sm_native_writer *writer;
-    struct sm_owner owners[MAX_STREAMS];
-    bool has_owner[MAX_STREAMS];
-    struct sm_end end;
-    struct sm_location pending[64]; /* of pending_code */
+    struct tb b;
+    bool started;
+    uint8_t meta_room[1 << 17];
+    struct sm_tlv_writer meta;
+    double rate;
+    uint64_t word_bits, pid, start_ns;
+    const char *executable;
+    struct sm_source_location pending[64]; /* of pending_code */
     uint64_t pending_code;
     uint32_t n_pending;
     uint64_t now;
+    uint8_t gc[256], *gc_end;
+    uint64_t reason, exit_status;
+    bool has_exit_status;
     unsigned line;
-    FILE *out;
 };
 
 static void die(const struct maker *m, const char *what) {
@@ -85,71 +90,85 @@ static uint64_t number(struct maker *m, char **rest) {
     return x;
 }
 
-static void check(struct maker *m, enum sm_status status, const struct sm_error *err) {
-    if (status == SM_FAILED)
-        die(m, err->text);
-}
-
+/* META is written when the first event or name comes. */
 static void start(struct maker *m) {
-    struct sm_error err;
-    struct sm_native_writer_options options = {0};
-    if (m->writer == NULL)
-        check(m, sm_native_writer_new(&m->writer, m->out, &m->meta, &options, &err), &err);
+    if (m->started)
+        return;
+    m->started = true;
+    uint8_t anchor[16];
+    sm_put_u64le(anchor, START_TICKS * 1000ull);
+    sm_put_u64le(anchor + 8, m->start_ns);
+    sm_tlv_leb(&m->meta, SM_META_FORMAT_VERSION, SM_FORMAT_VERSION);
+    sm_tlv_leb(&m->meta, SM_META_TICK_NS, 1000);
+    sm_tlv_leb(&m->meta, SM_META_CLOCK, SM_CLOCK_MONOTONIC);
+    sm_tlv_bytes(&m->meta, SM_META_ANCHOR, anchor, sizeof anchor);
+    sm_tlv_f64(&m->meta, SM_META_SAMPLE_RATE, m->rate);
+    sm_tlv_leb(&m->meta, SM_META_WORD_SIZE, m->word_bits);
+    sm_tlv_leb(&m->meta, SM_META_PID, m->pid);
+    sm_tlv_text(&m->meta, SM_META_EXECUTABLE, m->executable);
+    m->b.start_ticks = START_TICKS;
+    m->b.pid = (uint32_t)m->pid;
+    struct sm_packet_header h = {.kind = SM_PACKET_META, .ts_begin_ticks = START_TICKS};
+    tb_packet(&m->b, &h, m->meta_room, m->meta.used);
 }
 
 static void flush_locations(struct maker *m) {
-    struct sm_error err;
     if (m->n_pending == 0)
         return;
     start(m);
-    check(m, sm_native_writer_location(m->writer, m->pending_code, m->pending, m->n_pending, &err),
-          &err);
+    if (!sm_syms_encode(&m->b.syms, m->pending_code, m->pending, m->n_pending))
+        die(m, "too many names");
     m->n_pending = 0;
 }
 
 static void set_meta(struct maker *m, char **rest) {
-    char *key = must(m, rest, "key"), *copy;
-    struct sm_meta *meta = &m->meta;
-    const struct {
+    char *key = must(m, rest, "key"), *w;
+    static const struct {
         const char *name;
-        const char **text;
-    } texts[] = {{"executable", &meta->executable}, {"host", &meta->host},
-                 {"context", &meta->context},       {"params", &meta->runtime_params},
-                 {"ocaml", &meta->ocaml_version},   {"writer", &meta->writer}};
+        uint32_t tag;
+    } texts[] = {{"host", SM_META_HOST},
+                 {"context", SM_META_CONTEXT},
+                 {"params", SM_META_RUNTIME_PARAMS},
+                 {"ocaml", SM_META_OCAML_VERSION},
+                 {"writer", SM_META_WRITER},
+                 {"arch", SM_META_ARCH}},
+      numbers[] = {{"rate_origin", SM_META_RATE_ORIGIN},
+                   {"depth_limit", SM_META_DEPTH_LIMIT},
+                   {"mode", SM_META_MODE},
+                   {"kind", SM_META_OCAML_KIND},
+                   {"parent_pid", SM_META_PARENT_PID},
+                   {"imported", SM_META_IMPORTED_FROM}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (strcmp(key, texts[i].name) == 0) {
-            *texts[i].text = strdup(must(m, rest, "text"));
-            meta->has_context |= strcmp(key, "context") == 0;
+            sm_tlv_text(&m->meta, texts[i].tag, must(m, rest, "text"));
+            return;
+        }
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strcmp(key, numbers[i].name) == 0) {
+            sm_tlv_leb(&m->meta, numbers[i].tag, number(m, rest));
             return;
         }
     }
     if (strcmp(key, "args") == 0) {
         size_t used = 0;
         char *args = calloc(1, strlen(*rest) + 2);
-        while ((copy = word(rest)) != NULL) {
-            strcpy(args + used, copy);
-            used += strlen(copy) + 1;
-            meta->n_args++;
+        while ((w = word(rest)) != NULL) {
+            strcpy(args + used, w);
+            used += strlen(w) + 1;
         }
-        meta->args = args;
+        sm_tlv_bytes(&m->meta, SM_META_ARGS, args, used);
+        free(args);
+    } else if (strcmp(key, "executable") == 0) {
+        m->executable = strdup(must(m, rest, "text"));
     } else if (strcmp(key, "rate") == 0) {
-        meta->sample_rate = strtod(must(m, rest, "rate"), NULL);
-    } else if (strcmp(key, "rate_origin") == 0) {
-        meta->rate_origin = (enum sm_rate_origin)number(m, rest);
+        m->rate = strtod(must(m, rest, "rate"), NULL);
     } else if (strcmp(key, "word_bits") == 0) {
-        meta->word_bits = (uint32_t)number(m, rest);
+        m->word_bits = number(m, rest);
     } else if (strcmp(key, "pid") == 0) {
-        meta->pid = number(m, rest);
+        m->pid = number(m, rest);
     } else if (strcmp(key, "start_ns") == 0) {
-        meta->start_real_ns = (int64_t)number(m, rest);
-        meta->anchor_real_ns = (uint64_t)meta->start_real_ns;
-        meta->anchor_clock_ns = START_TICKS * 1000ull;
-    } else if (strcmp(key, "depth_limit") == 0) {
-        meta->depth_limit = (uint32_t)number(m, rest);
-    } else if (strcmp(key, "mode") == 0) {
-        meta->mode = (enum sm_mode)number(m, rest);
-    } else if (strcmp(key, "kind") == 0) {
-        meta->ocaml_kind = (enum sm_ocaml_kind)number(m, rest);
+        m->start_ns = number(m, rest);
     } else {
         die(m, "unknown meta key");
     }
@@ -160,9 +179,11 @@ static void add_location(struct maker *m, char **rest) {
     if (m->n_pending > 0 && code != m->pending_code)
         flush_locations(m);
     m->pending_code = code;
-    struct sm_location *l = &m->pending[m->n_pending++];
-    *l = (struct sm_location){.file = strdup(must(m, rest, "file")),
-                              .function = strdup(must(m, rest, "function"))};
+    struct sm_source_location *l = &m->pending[m->n_pending++];
+    *l = (struct sm_source_location){.file = strdup(must(m, rest, "file")),
+                                     .function = strdup(must(m, rest, "function"))};
+    l->file_bytes = strlen(l->file);
+    l->function_bytes = strlen(l->function);
     l->line = l->end_line = (uint32_t)number(m, rest);
     l->start_char = (uint32_t)number(m, rest);
     l->end_char = (uint32_t)number(m, rest);
@@ -170,89 +191,94 @@ static void add_location(struct maker *m, char **rest) {
     l->flags = flags != NULL ? (uint8_t)strtoul(flags, NULL, 0) : 0;
 }
 
-static void object(struct maker *m, char **rest, struct sm_event *e) {
-    char *end, *w = must(m, rest, "object");
-    e->obj_stream = (uint32_t)strtoul(w, &end, 0);
-    if (*end != ':')
-        die(m, "STREAM:SEQ");
-    e->obj_seq = strtoull(end + 1, NULL, 0);
-}
-
-static void put(struct maker *m, struct sm_event *e, const uint64_t *codes) {
-    struct sm_error err;
+static uint32_t stream(struct maker *m, char **rest) {
+    uint64_t s = number(m, rest);
+    if (s >= MAX_STREAMS)
+        die(m, "too many streams");
     flush_locations(m);
     start(m);
-    e->ticks = START_TICKS + m->now;
-    if (e->stream >= MAX_STREAMS)
-        die(m, "too many streams");
-    check(m,
-          sm_native_writer_event(m->writer, e, codes,
-                                 m->has_owner[e->stream] ? &m->owners[e->stream] : NULL, &err),
-          &err);
-    m->end.n_events++;
+    return (uint32_t)s;
+}
+
+/* STREAM:SEQ */
+static uint64_t object(struct maker *m, char **rest, uint32_t *s) {
+    char *end, *w = must(m, rest, "object");
+    *s = (uint32_t)strtoul(w, &end, 0);
+    if (*end != ':' || *s >= MAX_STREAMS)
+        die(m, "STREAM:SEQ");
+    flush_locations(m);
+    start(m);
+    return strtoull(end + 1, NULL, 0);
 }
 
 static void alloc(struct maker *m, char **rest) {
-    struct sm_event e = {.kind = SM_EVENT_ALLOC};
     uint64_t codes[4096];
-    object(m, rest, &e);
-    e.stream = e.obj_stream;
-    e.size = number(m, rest);
-    e.n_samples = number(m, rest);
+    uint32_t s, n_codes = 0;
+    uint64_t seq = object(m, rest, &s), size = number(m, rest), samples = number(m, rest);
+    unsigned heap = 0, origin = 0;
+    bool bytes = false;
     static const char *const heaps[] = {"minor", "major", "external", "native"};
     char *w = must(m, rest, "heap");
-    while (e.heap < 4 && strcmp(heaps[e.heap], w) != 0)
-        e.heap++;
+    while (heap < 4 && strcmp(heaps[heap], w) != 0)
+        heap++;
     while ((w = word(rest)) != NULL) {
         if (strncmp(w, "origin=", 7) == 0) {
-            e.origin = (uint8_t)strtoul(w + 7, NULL, 0);
+            origin = (unsigned)strtoul(w + 7, NULL, 0);
         } else if (strcmp(w, "bytes") == 0) {
-            e.flags |= SM_EVENT_SIZE_IN_BYTES;
+            bytes = true;
         } else {
-            for (char *code = strtok(w, ","); code != NULL && e.n_frames < 4096;
+            for (char *code = strtok(w, ","); code != NULL && n_codes < 4096;
                  code = strtok(NULL, ","))
-                codes[e.n_frames++] = strtoull(code, NULL, 0);
+                codes[n_codes++] = strtoull(code, NULL, 0);
         }
     }
-    put(m, &e, codes);
+    if (tb_alloc_full(&m->b, s, START_TICKS + m->now, size, bytes, samples, SM_SOURCE(heap, origin),
+                      codes, n_codes) != seq)
+        die(m, "the object has another number");
 }
 
-static void pairs(struct maker *m, char *text, bool gc, uint8_t *to, uint32_t *bytes) {
-    uint8_t *p = to;
+static void ref(struct maker *m, char **rest, bool collect) {
+    uint32_t by = stream(m, rest), s;
+    uint64_t seq = object(m, rest, &s);
+    tb_ref(&m->b, by, START_TICKS + m->now, collect, s, seq);
+}
+
+static uint8_t *put_pairs(uint8_t *p, char *text) {
     for (char *pair = strtok(text, ","); pair != NULL; pair = strtok(NULL, ",")) {
         char *end;
         uint64_t key = strtoull(pair, &end, 0);
-        int64_t value = strtoll(end + 1, NULL, 0);
-        if (gc) {
-            m->end.gc[m->end.n_gc].counter = key;
-            m->end.gc[m->end.n_gc++].value = value;
-        } else {
-            p = sm_put_zz(sm_put_leb(p, key), value);
-        }
+        p = sm_put_zz(sm_put_leb(p, key), strtoll(end + 1, NULL, 0));
     }
-    *bytes = (uint32_t)(p - to);
+    return p;
 }
 
 static void extension(struct maker *m, char **rest, uint8_t op) {
     uint8_t payload[1024];
-    struct sm_event e = {.kind = SM_EVENT_EXTENSION, .op = op, .payload = payload};
-    e.stream = (uint32_t)number(m, rest);
+    uint32_t s = stream(m, rest);
     char *text = must(m, rest, "text");
-    if (op == SM_OP_MARK) {
-        e.payload = (uint8_t *)text;
-        e.payload_bytes = (uint32_t)strlen(text);
-    } else {
-        pairs(m, text, false, payload, &e.payload_bytes);
-    }
-    put(m, &e, NULL);
+    if (op == SM_OP_MARK)
+        tb_extension(&m->b, s, START_TICKS + m->now, op, text, strlen(text));
+    else
+        tb_extension(&m->b, s, START_TICKS + m->now, op, payload,
+                     (size_t)(put_pairs(payload, text) - payload));
+}
+
+static void owner(struct maker *m, char **rest) {
+    uint8_t room[4096];
+    struct sm_tlv_writer w = {room, sizeof room, 0, false};
+    uint32_t s = stream(m, rest);
+    sm_tlv_leb(&w, SM_OWNER_DOMAIN, number(m, rest));
+    sm_tlv_leb(&w, SM_OWNER_TID, number(m, rest));
+    sm_tlv_leb(&w, SM_OWNER_KIND, SM_OWNER_OCAML);
+    char *name = word(rest);
+    if (name != NULL)
+        sm_tlv_text(&w, SM_OWNER_NAME, name);
+    tb_extension(&m->b, s, START_TICKS + m->now, SM_OP_OWNER, room, w.used);
 }
 
 static void command(struct maker *m, char *line) {
     char *rest = line;
     char *w = word(&rest);
-    struct sm_event e = {0};
-    uint32_t bytes;
-    uint8_t unused[1];
     if (w == NULL || *w == '#')
         return;
     if (strcmp(w, "meta") == 0) {
@@ -260,79 +286,73 @@ static void command(struct maker *m, char *line) {
     } else if (strcmp(w, "loc") == 0) {
         add_location(m, &rest);
     } else if (strcmp(w, "owner") == 0) {
-        uint32_t stream = (uint32_t)number(m, &rest);
-        if (stream >= MAX_STREAMS)
-            die(m, "too many streams");
-        struct sm_owner *o = &m->owners[stream];
-        uint32_t incarnation = m->has_owner[stream] ? o->incarnation + 1 : 0;
-        *o =
-            (struct sm_owner){.stream = stream, .kind = SM_OWNER_OCAML, .incarnation = incarnation};
-        o->domain = number(m, &rest);
-        o->tid = number(m, &rest);
-        char *name = word(&rest);
-        o->name = name != NULL ? strdup(name) : "";
-        m->has_owner[stream] = true;
+        owner(m, &rest);
     } else if (strcmp(w, "at") == 0) {
         m->now = number(m, &rest);
     } else if (strcmp(w, "alloc") == 0) {
         alloc(m, &rest);
     } else if (strcmp(w, "promote") == 0 || strcmp(w, "collect") == 0) {
-        e.kind = *w == 'p' ? SM_EVENT_PROMOTE : SM_EVENT_COLLECT;
-        e.stream = (uint32_t)number(m, &rest);
-        object(m, &rest, &e);
-        put(m, &e, NULL);
+        ref(m, &rest, *w == 'c');
     } else if (strcmp(w, "mark") == 0) {
         extension(m, &rest, SM_OP_MARK);
     } else if (strcmp(w, "counters") == 0) {
         extension(m, &rest, SM_OP_COUNTERS);
+    } else if (strcmp(w, "flush") == 0) {
+        tb_flush_all(&m->b);
     } else if (strcmp(w, "gc") == 0) {
-        pairs(m, must(m, &rest, "K=V"), true, unused, &bytes);
+        m->gc_end = put_pairs(m->gc_end, must(m, &rest, "K=V"));
     } else if (strcmp(w, "end") == 0) {
-        m->end.reason = (enum sm_end_reason)number(m, &rest);
+        m->reason = number(m, &rest);
         char *status = word(&rest);
-        m->end.has_exit_status = status != NULL;
-        m->end.exit_status = status != NULL ? (uint32_t)strtoul(status, NULL, 0) : 0;
+        m->has_exit_status = status != NULL;
+        m->exit_status = status != NULL ? strtoul(status, NULL, 0) : 0;
     } else {
         die(m, "unknown word");
     }
 }
 
+/* END without an INDEX: nothing depends on that. */
+static void finish(struct maker *m) {
+    uint8_t room[512];
+    struct sm_tlv_writer w = {room, sizeof room - SM_END_TRAILER_BYTES, 0, false};
+    flush_locations(m);
+    start(m);
+    tb_flush_names(&m->b);
+    tb_flush_all(&m->b);
+    if (m->reason == UINT64_MAX)
+        return;
+    sm_tlv_leb(&w, SM_END_REASON, m->reason);
+    sm_tlv_leb(&w, SM_END_N_EVENTS, m->b.n_events);
+    if (m->has_exit_status)
+        sm_tlv_leb(&w, SM_END_EXIT_STATUS, m->exit_status);
+    if (m->gc_end > m->gc)
+        sm_tlv_bytes(&w, SM_END_GC, m->gc, (size_t)(m->gc_end - m->gc));
+    sm_put_u64le(room + w.used, 0);
+    sm_put_u32le(room + w.used + 8,
+                 (uint32_t)(SM_PACKET_HEADER_BYTES + w.used + SM_END_TRAILER_BYTES));
+    memcpy(room + w.used + 12, SM_END_TRAILER_MAGIC, 4);
+    struct sm_packet_header h = {.kind = SM_PACKET_END, .ts_begin_ticks = START_TICKS + m->now};
+    tb_packet(&m->b, &h, room, w.used + SM_END_TRAILER_BYTES);
+}
+
 int main(int argc, char **argv) {
-    struct maker m = {.meta = {.format = SM_TRACE_NATIVE,
-                               .sample_rate = 1,
-                               .word_bits = 64,
-                               .tick_ns = 1000,
-                               .start_ticks = START_TICKS,
-                               .clock = SM_CLOCK_MONOTONIC,
-                               .anchor_clock_ns = START_TICKS * 1000ull,
-                               .session = 7,
-                               .pid = 42,
-                               .executable = "prog",
-                               .host = "",
-                               .runtime_params = "",
-                               .context = "",
-                               .args = "",
-                               .ocaml_version = "",
-                               .writer = "",
-                               .arch = "",
-                               .boot_id = ""}};
+    static struct maker m = {
+        .rate = 1, .word_bits = 64, .pid = 42, .executable = "prog", .reason = UINT64_MAX};
+    m.meta = (struct sm_tlv_writer){m.meta_room, sizeof m.meta_room, 0, false};
+    m.gc_end = m.gc;
     FILE *in = argc == 3 ? fopen(argv[1], "r") : NULL;
-    m.out = argc == 3 ? fopen(argv[2], "wb") : NULL;
-    if (in == NULL || m.out == NULL) {
+    if (in == NULL) {
         fputs("usage: mktrace TEXT TRACE\n", stderr);
         return 2;
     }
+    tb_init(&m.b, MAX_STREAMS);
     static char line[1 << 16];
     while (fgets(line, sizeof line, in) != NULL) {
         m.line++;
         command(&m, line);
     }
-    struct sm_error err;
-    flush_locations(&m);
-    start(&m);
-    m.end.end_ticks = START_TICKS + m.now;
-    check(&m, sm_native_writer_close(m.writer, &m.end, &err), &err);
-    sm_native_writer_free(m.writer);
-    fclose(in);
-    return fclose(m.out) == 0 ? 0 : 1;
+    finish(&m);
+    tb_save(&m.b, argv[2]);
+    tb_release(&m.b);
+    return fclose(in);
 }

@@ -1,0 +1,2 @@
+trace basic
+statmem top --sort=size basic.statmem

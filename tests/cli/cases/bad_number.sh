@@ -1,0 +1,2 @@
+trace basic
+statmem top -n ten basic.statmem

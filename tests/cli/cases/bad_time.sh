@@ -1,0 +1,2 @@
+trace basic
+statmem top --last 10parsecs basic.statmem

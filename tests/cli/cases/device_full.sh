@@ -1,0 +1,2 @@
+trace basic
+for c in info top dump; do statmem $c basic.statmem > /dev/full; echo "$c: $?"; done

@@ -1,0 +1,2 @@
+trace basic
+statmem dump basic.statmem

@@ -1,0 +1,2 @@
+: > empty
+for c in info top dump; do statmem $c empty; echo "$c: $?"; done

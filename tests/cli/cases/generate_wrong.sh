@@ -1,0 +1,2 @@
+statmem completion tcsh; echo $?
+statmem manpage nothing; echo $?

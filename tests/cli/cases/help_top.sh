@@ -1,0 +1,1 @@
+COLUMNS=80 statmem top --help

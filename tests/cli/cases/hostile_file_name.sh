@@ -1,0 +1,1 @@
+statmem info "$(printf 'no\033[31m\nsuch')"

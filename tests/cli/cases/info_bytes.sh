@@ -1,0 +1,2 @@
+trace basic
+statmem info --bytes basic.statmem | grep -E 'allocated|peak|live'

@@ -1,0 +1,3 @@
+trace basic
+cat basic.statmem | statmem info --json - | json samples events.collect
+statmem info --json - < basic.statmem | json samples

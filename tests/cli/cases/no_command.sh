@@ -1,0 +1,2 @@
+statmem 2> err; echo $?
+sed '/^Commands:/,/^$/d' err

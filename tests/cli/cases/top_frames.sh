@@ -1,0 +1,3 @@
+trace frames
+statmem top frames.statmem
+LC_ALL=C statmem dump frames.statmem

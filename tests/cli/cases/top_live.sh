@@ -1,0 +1,2 @@
+trace basic
+statmem top --sort live --no-callers --bytes basic.statmem

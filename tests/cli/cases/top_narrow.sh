@@ -1,0 +1,2 @@
+trace basic
+COLUMNS=44 statmem top basic.statmem

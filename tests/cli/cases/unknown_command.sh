@@ -1,0 +1,1 @@
+statmem inof x

@@ -1,0 +1,1 @@
+statmem "$(printf 'a\033[31mb')"

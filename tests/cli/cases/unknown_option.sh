@@ -1,0 +1,2 @@
+trace basic
+statmem top --srot live basic.statmem

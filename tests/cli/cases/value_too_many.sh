@@ -1,0 +1,1 @@
+statmem dump --json=yes x
