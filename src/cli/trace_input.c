@@ -17,6 +17,12 @@ int sm_trace_input_open(const struct sm_invocation *in, struct sm_trace **trace)
     if (in->n_arguments > 1)
         return sm_usage_error(in, "one trace at a time; '%.200s' is one too many",
                               in->arguments[1]);
+    return sm_trace_input_open_path(in, in->arguments[0], trace);
+}
+
+int sm_trace_input_open_path(const struct sm_invocation *in, const char *path,
+                             struct sm_trace **trace) {
+    *trace = NULL;
     uint64_t part = 1;
     if (!sm_option_u64(in, "part", &part))
         return SM_EXIT_USAGE;
@@ -28,7 +34,7 @@ int sm_trace_input_open(const struct sm_invocation *in, struct sm_trace **trace)
                                        .progress = sm_progress,
                                        .progress_ctx = reading};
     struct sm_error err;
-    if (sm_trace_open(trace, in->arguments[0], &options, &err) != SM_OK) {
+    if (sm_trace_open(trace, path, &options, &err) != SM_OK) {
         *trace = NULL;
         return sm_trouble("%s", err.text);
     }

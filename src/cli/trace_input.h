@@ -23,6 +23,10 @@
    returned; else SM_EXIT_OK. */
 int sm_trace_input_open(const struct sm_invocation *in, struct sm_trace **trace);
 
+/* The same for commands that have other positional arguments too. */
+int sm_trace_input_open_path(const struct sm_invocation *in, const char *path,
+                             struct sm_trace **trace);
+
 /* After reading: tells losses on stderr (unless `quiet`: the command shows them itself) and frees the
    trace. Returns SM_EXIT_TROUBLE when --strict was given and something was lost, else `code`. */
 int sm_trace_input_close(const struct sm_invocation *in, struct sm_trace *trace, bool quiet,
