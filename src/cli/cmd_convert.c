@@ -183,11 +183,11 @@ static int run(const struct sm_invocation *in) {
     const char *why = refusal(in, from, to, target);
     if (why != NULL)
         return sm_trouble("not written to %s: %s", to, why);
-    struct sm_convert_options o = {
-        .target = (enum sm_convert_target)target,
-        .order = order != NULL && strcmp(order, "relaxed") == 0 ? SM_MEMTRACE_RELAXED
-                                                                : SM_MEMTRACE_EXACT,
-        .compress = !sm_option_given(in, "no-compress")};
+    struct sm_convert_options o = {.target = (enum sm_convert_target)target,
+                                   .order = order != NULL && strcmp(order, "relaxed") == 0
+                                                ? SM_MEMTRACE_RELAXED
+                                                : SM_MEMTRACE_EXACT,
+                                   .compress = !sm_option_given(in, "no-compress")};
     struct sm_convert_result result;
     struct sm_trace *trace;
     struct sm_error err;
@@ -214,7 +214,8 @@ const struct sm_command sm_cmd_convert = {
         "  memtrace3  for memtrace_viewer and memtrace's tools\n"
         "  memtrace2  for their older versions: one domain\n"
         "  ctf        a directory for babeltrace2 and other CTF tools, one stream file per domain\n"
-        "OUT appears only when it is complete; - is standard output. What the format cannot hold is "
+        "OUT appears only when it is complete; - is standard output. What the format cannot hold "
+        "is "
         "counted and told.",
     .examples = "statmem convert prog.stm prog.ctf\n"
                 "    for memtrace_viewer\n"

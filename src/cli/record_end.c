@@ -10,12 +10,8 @@
 
 #include "cli/output.h"
 #include "cli/path_search.h"
-#ifdef SM_HAVE_FINALISE
-#include "convert/finalise.h"
-#endif
-#ifdef SM_HAVE_CONVERT
 #include "convert/convert.h"
-#endif
+#include "convert/finalise.h"
 #include "report/estimate.h"
 #include "report/info.h"
 #include "util/json.h"
@@ -37,7 +33,6 @@ struct summary {
 };
 
 static void close_trace(const struct sm_record_end *e, struct summary *s) {
-#ifdef SM_HAVE_FINALISE
     struct sm_finalise_options options = {.compress = e->compress,
                                           .has_exit_status = true,
                                           .exit_status = (uint32_t)e->launch->wait_status};
@@ -45,9 +40,6 @@ static void close_trace(const struct sm_record_end *e, struct summary *s) {
     struct sm_error err;
     if (sm_finalise_trace(s->path, &options, &result, &err) != SM_OK)
         sm_complain("statmem record: %s", err.text);
-#else
-    (void)e;
-#endif
     struct stat st;
     if (stat(s->path, &st) == 0)
         s->bytes = (uint64_t)st.st_size;
@@ -87,13 +79,11 @@ static void convert_trace(struct summary *s) {
         stem[n - 4] = 0;
     s->memtrace = sm_concat(stem, ".ctf", "");
     free(stem);
-#ifdef SM_HAVE_CONVERT
     if (sm_convert_memtrace_file(s->path, s->memtrace, &err) != SM_OK) {
         sm_complain("statmem record: %s", err.text);
         free(s->memtrace);
         s->memtrace = NULL;
     }
-#endif
 }
 
 static void print_text(struct sm_buffer *out, const struct summary *s) {

@@ -26,13 +26,14 @@ struct sm_convert_options {
 /* What was written, and what the target's format could not hold. */
 struct sm_convert_result {
     uint64_t n_events, n_alloc, n_promote, n_collect;
-    uint64_t bytes;      /* written; 0 for a directory */
-    uint64_t n_domains;  /* distinct */
-    uint64_t n_orphans;  /* events on objects that are not in the trace: left out (memtrace) */
-    uint64_t n_records;  /* marks, counters, ...: left out (memtrace) */
-    uint64_t n_rounded;  /* times rounded down to a microsecond (memtrace) */
-    uint64_t n_cut;      /* stacks with frames cut: marked by a pseudo location (memtrace) */
-    uint64_t n_lost_stacks; /* memtrace stacks whose inner end its writer cut: taken as its reader gives
+    uint64_t bytes;     /* written; 0 for a directory */
+    uint64_t n_domains; /* distinct */
+    uint64_t n_orphans; /* events on objects that are not in the trace: left out (memtrace) */
+    uint64_t n_records; /* marks, counters, ...: left out (memtrace) */
+    uint64_t n_rounded; /* times rounded down to a microsecond (memtrace) */
+    uint64_t n_cut;     /* stacks with frames cut: marked by a pseudo location (memtrace) */
+    uint64_t
+        n_lost_stacks; /* memtrace stacks whose inner end its writer cut: taken as its reader gives
                                them, the previous stack */
     uint64_t n_threads_merged; /* threads that share a domain with others (memtrace) */
     uint64_t n_renumbered;     /* domains beyond 65534, given the last number */

@@ -42,8 +42,8 @@ struct target {
     struct sm_trace *t;
     struct sm_memtrace_writer *w;
     struct sm_convert_result *r;
-    struct sm_map ids;   /* location code -> id in the trace */
-    uint64_t cut_code;   /* stands for frames that were cut */
+    struct sm_map ids; /* location code -> id in the trace */
+    uint64_t cut_code; /* stands for frames that were cut */
     struct objects objects;
     uint32_t word_bytes;
     bool one_domain; /* version 2 has no others */
@@ -177,8 +177,8 @@ static struct sm_memtrace_header header_of(const struct sm_trace *t, bool versio
         .context = m->has_context ? m->context : NULL,
         .pid = m->pid,
         .start_us = start / 1000,
-        .initial_domain = version_2 || m->initial_domain > LAST_DOMAIN ? 0
-                                                                       : (uint32_t)m->initial_domain,
+        .initial_domain =
+            version_2 || m->initial_domain > LAST_DOMAIN ? 0 : (uint32_t)m->initial_domain,
     };
 }
 
