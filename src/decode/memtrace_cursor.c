@@ -20,13 +20,15 @@
 
 #define EMPTY_SLOT UINT32_MAX
 #define MAX_FRAMES (1u << 24) /* deeper is taken for damage */
-#define FRAMES_PER_WORD 256u  /* most that one codeword adds */
+#define FRAMES_PER_WORD 260u  /* most that one codeword writes */
 #define WITH_STACKS 1u        /* SM_CURSOR_STACKS of merge/cursor.h */
 
-struct slot {
-    uint32_t id;   /* location id, EMPTY_SLOT = code 0 */
-    uint16_t link; /* slot that followed it last */
-    bool bad_id, bad_link;
+/* Following links is a chain of dependent loads: they are kept apart, so that they stay in the
+   processor's first cache. */
+struct slots {
+    uint16_t link[SM_MT_CACHE_SLOTS]; /* slot that followed it last */
+    uint32_t id[SM_MT_CACHE_SLOTS];   /* location id, EMPTY_SLOT = code 0 */
+    bool bad_id[SM_MT_CACHE_SLOTS], bad_link[SM_MT_CACHE_SLOTS];
 };
 
 struct sm_stream_cursor {
@@ -47,7 +49,7 @@ struct sm_stream_cursor {
     uint32_t *frames;
     uint32_t n_frames, capacity;
     uint32_t n_trusted; /* outermost frames that are sure, when careful */
-    struct slot slots[SM_MT_CACHE_SLOTS];
+    struct slots slots;
 };
 
 struct sm_stream_cursor *sm_mt_cursor_new(struct sm_trace *t, uint32_t stream_index,
@@ -72,7 +74,7 @@ struct sm_stream_cursor *sm_mt_cursor_new(struct sm_trace *t, uint32_t stream_in
         return NULL;
     }
     for (uint32_t i = 0; i < SM_MT_CACHE_SLOTS; i++)
-        c->slots[i].id = EMPTY_SLOT;
+        c->slots.id[i] = EMPTY_SLOT;
     return c;
 }
 
@@ -97,7 +99,7 @@ static void distrust(struct sm_stream_cursor *c) {
     c->careful = true;
     c->n_trusted = 0;
     for (uint32_t i = 0; i < SM_MT_CACHE_SLOTS; i++)
-        c->slots[i].bad_id = c->slots[i].bad_link = true;
+        c->slots.bad_id[i] = c->slots.bad_link[i] = true;
 }
 
 /* ---- packets ---- */
@@ -132,10 +134,11 @@ static void check_state(struct sm_stream_cursor *c, uint64_t begin) {
     }
     if (!c->stacks || h->verify_ix == SM_MT_NO_VERIFY)
         return;
-    const struct slot *s = &c->slots[h->verify_ix & (SM_MT_CACHE_SLOTS - 1)];
-    uint64_t code = s->id == EMPTY_SLOT ? 0 : sm_trace_location_code(c->t, s->id);
-    bool wrong = h->verify_ix >= SM_MT_CACHE_SLOTS || (!s->bad_link && s->link != h->verify_pred) ||
-                 (!s->bad_id && code != sm_mt_extend63(h->verify_val));
+    const struct slots *s = &c->slots;
+    uint32_t ix = h->verify_ix & (SM_MT_CACHE_SLOTS - 1);
+    uint64_t code = s->id[ix] == EMPTY_SLOT ? 0 : sm_trace_location_code(c->t, s->id[ix]);
+    bool wrong = ix != h->verify_ix || (!s->bad_link[ix] && s->link[ix] != h->verify_pred) ||
+                 (!s->bad_id[ix] && code != sm_mt_extend63(h->verify_val));
     if (wrong) {
         if (first_report(c, SM_MT_REPORTED_STATE))
             sm_trace_add_loss(
@@ -234,7 +237,7 @@ static bool room(struct sm_stream_cursor *c, uint32_t n) {
 static inline __attribute__((always_inline)) const uint8_t *
 decode_stack_fast(struct sm_stream_cursor *c, const uint8_t *p, const uint8_t *end, bool big,
                   uint32_t words, uint32_t n, uint32_t *n_out) {
-    struct slot *slots = c->slots;
+    struct slots *slots = &c->slots;
     uint32_t cur = 0, all = 0, from = n;
     if (!room(c, n))
         return NULL;
@@ -251,7 +254,7 @@ decode_stack_fast(struct sm_stream_cursor *c, const uint8_t *p, const uint8_t *e
             return NULL;
         uint32_t word = sm_mt_get_u16(p, big), bucket = word >> 2, follow = word & 3;
         p += 2;
-        slots[cur].link = (uint16_t)bucket;
+        slots->link[cur] = (uint16_t)bucket;
         cur = bucket;
         if (follow >= 2) {
             if (follow == 2) {
@@ -263,16 +266,21 @@ decode_stack_fast(struct sm_stream_cursor *c, const uint8_t *p, const uint8_t *e
                     return NULL;
                 uint64_t code = sm_mt_extend63(sm_mt_get_u64(p, big));
                 p += 8;
-                slots[bucket].id = code == 0 ? EMPTY_SLOT : sm_locations_intern(c->t, code);
+                slots->id[bucket] = code == 0 ? EMPTY_SLOT : sm_locations_intern(c->t, code);
                 follow = 0;
             }
         }
-        uint32_t id = slots[cur].id;
+        uint32_t id = slots->id[cur];
         all |= id;
         *out++ = id;
-        while (follow-- > 0) {
-            cur = slots[cur].link;
-            id = slots[cur].id;
+        if (follow >= 8 && slots->link[cur] == cur) { /* a function that calls itself */
+            do
+                *out++ = id;
+            while (--follow > 0);
+        }
+        for (; follow > 0; follow--) {
+            cur = slots->link[cur];
+            id = slots->id[cur];
             all |= id;
             *out++ = id;
         }
@@ -291,7 +299,7 @@ decode_stack_fast(struct sm_stream_cursor *c, const uint8_t *p, const uint8_t *e
 static const uint8_t *decode_stack_careful(struct sm_stream_cursor *c, const uint8_t *p,
                                            const uint8_t *end, bool big, uint32_t words, uint32_t n,
                                            uint32_t *n_out) {
-    struct slot *slots = c->slots;
+    struct slots *slots = &c->slots;
     uint32_t cur = 0, zero = UINT32_MAX;
     bool lost = false; /* cur is a guess */
     while (words-- > 0) {
@@ -300,8 +308,8 @@ static const uint8_t *decode_stack_careful(struct sm_stream_cursor *c, const uin
         uint32_t word = sm_mt_get_u16(p, big), bucket = word >> 2, follow = word & 3;
         p += 2;
         if (!lost) {
-            slots[cur].link = (uint16_t)bucket;
-            slots[cur].bad_link = false;
+            slots->link[cur] = (uint16_t)bucket;
+            slots->bad_link[cur] = false;
         }
         cur = bucket;
         lost = false;
@@ -314,22 +322,22 @@ static const uint8_t *decode_stack_careful(struct sm_stream_cursor *c, const uin
                 return NULL;
             uint64_t code = sm_mt_extend63(sm_mt_get_u64(p, big));
             p += 8;
-            slots[bucket].id = code == 0 ? EMPTY_SLOT : sm_locations_intern(c->t, code);
-            slots[bucket].bad_id = false;
+            slots->id[bucket] = code == 0 ? EMPTY_SLOT : sm_locations_intern(c->t, code);
+            slots->bad_id[bucket] = false;
             follow = 0;
         }
         for (uint32_t i = 0; i <= follow; i++) {
             if (i > 0) {
-                lost |= slots[cur].bad_link;
-                cur = slots[cur].link;
+                lost |= slots->bad_link[cur];
+                cur = slots->link[cur];
             }
-            uint32_t id = slots[cur].id;
+            uint32_t id = slots->id[cur];
             if (id == EMPTY_SLOT) {
                 if (zero == UINT32_MAX)
                     zero = sm_locations_intern(c->t, 0);
                 id = zero;
             }
-            if (c->n_trusted == n && !lost && !slots[cur].bad_id)
+            if (c->n_trusted == n && !lost && !slots->bad_id[cur])
                 c->n_trusted = n + 1;
             c->frames[n++] = id;
         }
@@ -384,16 +392,7 @@ read_alloc(struct sm_stream_cursor *c, const uint8_t *p, const uint8_t *end, boo
         return NULL;
     e->obj_stream = c->stream->domain;
     if (!c->stacks) {
-        static const uint8_t length[4] = {2, 2, 3, 10};
-        while (words-- > 0) {
-            if (end - p < 2)
-                return NULL;
-            size_t bytes = length[p[big ? 1 : 0] & 3];
-            if ((size_t)(end - p) < bytes)
-                return NULL;
-            p += bytes;
-        }
-        return p;
+        return sm_mt_step_codewords(p, end, big, words);
     }
     /* Less is known of the stack before than the writer built on: it was cut by the writer, or lost.
        Caches are kept in step; the frames are no use. */

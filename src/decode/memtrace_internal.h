@@ -106,6 +106,21 @@ struct sm_mt_walk {
 };
 void sm_mt_walk(const uint8_t *p, const uint8_t *end, enum sm_mt_order order, struct sm_mt_walk *w);
 
+/* Steps over `n` codewords, whose length (2, 2, 3 or 10 bytes) is in their low two bits; NULL when they
+   are cut. */
+static inline const uint8_t *sm_mt_step_codewords(const uint8_t *p, const uint8_t *end, bool big,
+                                                  uint32_t n) {
+    for (; n > 0; n--) {
+        if (end - p < 2)
+            return NULL;
+        uint32_t tag = p[big ? 1 : 0] & 3u, bytes = 0xA322u >> tag * 4 & 15u;
+        if ((uint32_t)(end - p) < bytes)
+            return NULL;
+        p += bytes;
+    }
+    return p;
+}
+
 /* Steps over one event; returns its end, NULL when it is damaged or cut. *id is its number. */
 const uint8_t *sm_mt_step(const uint8_t *p, const uint8_t *end, enum sm_mt_order order,
                           uint32_t *id);

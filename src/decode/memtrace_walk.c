@@ -24,19 +24,6 @@ static const uint8_t *step_location(const uint8_t *p, const uint8_t *end, bool b
     return p;
 }
 
-static const uint8_t *step_codewords(const uint8_t *p, const uint8_t *end, bool big, uint32_t n) {
-    static const uint8_t length[4] = {2, 2, 3, 10};
-    while (n-- > 0) {
-        if (end - p < 2)
-            return NULL;
-        size_t bytes = length[p[big ? 1 : 0] & 3];
-        if ((size_t)(end - p) < bytes)
-            return NULL;
-        p += bytes;
-    }
-    return p;
-}
-
 const uint8_t *sm_mt_step(const uint8_t *p, const uint8_t *end, enum sm_mt_order order,
                           uint32_t *id) {
     bool big = order == SM_MT_BIG;
@@ -58,7 +45,7 @@ const uint8_t *sm_mt_step(const uint8_t *p, const uint8_t *end, enum sm_mt_order
     if (!sm_mt_get_vint(&p, end, big, &x) || x < 0 || end - p < (brief ? 1 : 2))
         return NULL;
     uint32_t n = brief ? p[0] : sm_mt_get_u16(p, order != SM_MT_LITTLE);
-    return step_codewords(p + (brief ? 1 : 2), end, big, n);
+    return sm_mt_step_codewords(p + (brief ? 1 : 2), end, big, n);
 }
 
 void sm_mt_walk(const uint8_t *p, const uint8_t *end, enum sm_mt_order order,
