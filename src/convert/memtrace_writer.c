@@ -215,6 +215,17 @@ static bool flush(struct sm_memtrace_writer *w, struct sm_mt_domain *d, int64_t 
 
 /* ---- domains ---- */
 
+static bool close_file(struct sm_memtrace_writer *w, struct sm_mt_domain *d, struct sm_error *err) {
+    FILE *out = d->out;
+    if (w->open == NULL || out == NULL)
+        return true;
+    d->out = NULL;
+    if (fclose(out) == 0)
+        return true;
+    sm_error_set(err, "cannot write the memtrace file: %s", strerror(errno));
+    return false;
+}
+
 /* Takes the coder of the domain that has not been used for longest; its packet is written. */
 static struct sm_mt_coder *reclaim_coder(struct sm_memtrace_writer *w, struct sm_error *err) {
     struct sm_mt_domain *oldest = NULL;
@@ -225,6 +236,8 @@ static struct sm_mt_coder *reclaim_coder(struct sm_memtrace_writer *w, struct sm
     }
     if (!packet_is_empty(w, oldest) && !flush(w, oldest, oldest->ts_end_us, err))
         return NULL;
+    if (!close_file(w, oldest, err))
+        return NULL;
     struct sm_mt_coder *coder = oldest->coder;
     oldest->coder = NULL;
     sm_mt_stacks_release(&coder->stacks);
@@ -232,6 +245,7 @@ static struct sm_mt_coder *reclaim_coder(struct sm_memtrace_writer *w, struct sm
     return coder;
 }
 
+/* Gives the domain what it needs to write: a coder, and its file. */
 static bool give_coder(struct sm_memtrace_writer *w, struct sm_mt_domain *d, bool again,
                        struct sm_error *err) {
     if (w->n_coders >= SM_MT_MAX_CODERS) {
@@ -249,32 +263,28 @@ static bool give_coder(struct sm_memtrace_writer *w, struct sm_mt_domain *d, boo
     else
         sm_mt_stacks_init(&d->coder->stacks);
     sm_mt_names_init(&d->coder->names);
-    return true;
+    d->out = w->open == NULL ? w->out : w->open(w->open_ctx, d->id, again, err);
+    return d->out != NULL;
 }
 
 static struct sm_mt_domain *domain_new(struct sm_memtrace_writer *w, uint32_t id, int64_t now_us,
                                        struct sm_error *err) {
-    FILE *out = w->open == NULL ? w->out : w->open(w->open_ctx, id, err);
-    if (out == NULL)
-        return NULL;
-    if ((w->open != NULL || w->n_domains == 0) && !put_bytes(out, w->info, w->info_bytes, err))
-        return NULL;
+    bool first = w->n_domains == 0;
     struct sm_mt_domain *d = calloc(1, sizeof *d);
     if (d == NULL) {
         no_memory(err);
         return NULL;
     }
     d->id = id;
-    d->out = out;
     if (w->header.version < 3)
         d->chunk_end = UINT64_MAX;
-    if (!give_coder(w, d, false, err)) {
-        free(d);
-        return NULL;
-    }
-    open_packet(w, d, now_us);
     w->domains[id] = d;
     w->ids[w->n_domains++] = id;
+    if (!give_coder(w, d, false, err))
+        return NULL;
+    if ((w->open != NULL || first) && !put_bytes(d->out, w->info, w->info_bytes, err))
+        return NULL;
+    open_packet(w, d, now_us);
     return d;
 }
 
@@ -459,7 +469,8 @@ enum sm_status sm_memtrace_writer_flush(struct sm_memtrace_writer *w, struct sm_
             return SM_FAILED;
     }
     for (uint32_t i = 0; i < w->n_domains; i++) {
-        if (fflush(w->domains[w->ids[i]]->out) != 0) {
+        FILE *out = w->domains[w->ids[i]]->out;
+        if (out != NULL && fflush(out) != 0) {
             sm_error_set(err, "cannot write the memtrace file: %s", strerror(errno));
             return SM_FAILED;
         }
@@ -468,7 +479,11 @@ enum sm_status sm_memtrace_writer_flush(struct sm_memtrace_writer *w, struct sm_
 }
 
 enum sm_status sm_memtrace_writer_close(struct sm_memtrace_writer *w, struct sm_error *err) {
-    return sm_memtrace_writer_flush(w, err);
+    enum sm_status status = sm_memtrace_writer_flush(w, err);
+    for (uint32_t i = 0; i < w->n_domains; i++)
+        if (!close_file(w, w->domains[w->ids[i]], err))
+            status = SM_FAILED;
+    return status;
 }
 
 void sm_memtrace_writer_free(struct sm_memtrace_writer *w) {
@@ -476,6 +491,7 @@ void sm_memtrace_writer_free(struct sm_memtrace_writer *w) {
         return;
     for (uint32_t i = 0; i < w->n_domains; i++) {
         struct sm_mt_domain *d = w->domains[w->ids[i]];
+        close_file(w, d, NULL);
         if (d->coder != NULL) {
             sm_mt_stacks_release(&d->coder->stacks);
             sm_mt_names_release(&d->coder->names);

@@ -17,7 +17,7 @@ struct sm_mt_coder {
 
 struct sm_mt_domain {
     uint32_t id;
-    FILE *out;                 /* borrowed */
+    FILE *out;                 /* borrowed; split: owned, NULL while there is no coder */
     struct sm_mt_coder *coder; /* NULL: given away while the packet was empty */
     uint64_t last_use;
     bool had_packet; /* an event packet has been opened */
@@ -29,10 +29,11 @@ struct sm_mt_domain {
     uint32_t used; /* bytes in coder->packet, header included */
 };
 
-/* Gives the output for a new domain; NULL = cannot, err set. */
-typedef FILE *sm_mt_open_fn(void *ctx, uint32_t domain, struct sm_error *err);
+/* Opens a domain's file, new or (again) to append to it; the writer closes it. At most
+   SM_MT_MAX_CODERS are open at a time. NULL = cannot, err set. */
+typedef FILE *sm_mt_open_fn(void *ctx, uint32_t domain, bool again, struct sm_error *err);
 
-/* As sm_memtrace_writer_new; but when open != NULL, each domain writes to what `open` returns, and each
+/* As sm_memtrace_writer_new; but when open != NULL, each domain writes to a file of its own, and each
    of these files begins with a trace-info packet. */
 enum sm_status sm_mt_writer_new_split(struct sm_memtrace_writer **w, FILE *out, sm_mt_open_fn *open,
                                       void *open_ctx, const struct sm_memtrace_header *header,

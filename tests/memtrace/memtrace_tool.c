@@ -5,6 +5,7 @@
      memtrace_tool content FILE            one line per event, stacks as codes, then the names used
      memtrace_tool digest FILE             a number that stands for all of that
      memtrace_tool rewrite VERSION exact|relaxed FILE OUT
+     memtrace_tool ctf FILE DIRECTORY
      memtrace_tool speed FILE stacks|skip N */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "convert/ctf_dir.h"
 #include "convert/memtrace_writer.h"
 #include "decode/backend.h"
 #include "decode/trace_internal.h"
@@ -215,6 +217,7 @@ struct head {
     uint64_t capacity, n;
 };
 
+/* version 0: a CTF directory */
 static int rewrite(unsigned version, enum sm_memtrace_order order, const char *in,
                    const char *out) {
     struct sm_trace *t = open_trace(in);
@@ -229,13 +232,22 @@ static int rewrite(unsigned version, enum sm_memtrace_order order, const char *i
                                         .pid = m->pid,
                                         .start_us = (int64_t)m->start_ticks,
                                         .initial_domain = (uint32_t)m->initial_domain};
-    FILE *f = fopen(out, "wb");
+    FILE *f = version == 0 ? NULL : fopen(out, "wb");
     struct sm_memtrace_writer *w;
+    struct sm_ctf_dir *ctf = NULL;
     struct sm_error err = {""};
-    if (f == NULL || sm_memtrace_writer_new(&w, f, &header, order, locate, t, &err) != SM_OK) {
+    enum sm_status made;
+    if (version == 0)
+        made = sm_ctf_dir_new(&ctf, out, &header, locate, t, &err);
+    else
+        made =
+            f == NULL ? SM_FAILED : sm_memtrace_writer_new(&w, f, &header, order, locate, t, &err);
+    if (made != SM_OK) {
         fprintf(stderr, "%s: %s\n", out, err.text);
         return 1;
     }
+    if (ctf != NULL)
+        w = sm_ctf_dir_writer(ctf);
     uint32_t n = sm_trace_n_streams(t);
     struct head *heads = calloc(n + 1, sizeof *heads);
     for (uint32_t i = 0; i < n; i++) {
@@ -288,8 +300,16 @@ static int rewrite(unsigned version, enum sm_memtrace_order order, const char *i
         }
         best->alive = t->backend->stream_next(best->c, &best->e) == SM_OK;
     }
-    int result = sm_memtrace_writer_close(w, &err) == SM_OK ? 0 : 1;
-    sm_memtrace_writer_free(w);
+    int result;
+    if (ctf != NULL) {
+        result = sm_ctf_dir_close(ctf, &err) == SM_OK ? 0 : 1;
+        sm_ctf_dir_free(ctf);
+    } else {
+        result = sm_memtrace_writer_close(w, &err) == SM_OK ? 0 : 1;
+        sm_memtrace_writer_free(w);
+    }
+    if (result != 0)
+        fprintf(stderr, "%s\n", err.text);
     for (uint32_t i = 0; i < n; i++) {
         t->backend->stream_free(heads[i].c);
         free(heads[i].ids);
@@ -297,7 +317,7 @@ static int rewrite(unsigned version, enum sm_memtrace_order order, const char *i
     free(heads);
     free(codes);
     sm_trace_free(t);
-    return fclose(f) == 0 ? result : 1;
+    return f == NULL || fclose(f) == 0 ? result : 1;
 }
 
 static int speed(const char *path, bool stacks, int repeat) {
@@ -336,6 +356,8 @@ int main(int argc, char **argv) {
         return rewrite((unsigned)atoi(argv[2]),
                        strcmp(argv[3], "relaxed") == 0 ? SM_MEMTRACE_RELAXED : SM_MEMTRACE_EXACT,
                        argv[4], argv[5]);
+    if (argc == 4 && strcmp(argv[1], "ctf") == 0)
+        return rewrite(0, SM_MEMTRACE_RELAXED, argv[2], argv[3]);
     if (argc == 5 && strcmp(argv[1], "speed") == 0)
         return speed(argv[2], strcmp(argv[3], "stacks") == 0, atoi(argv[4]));
     fprintf(stderr, "usage: memtrace_tool stat|content|rewrite|speed ...\n");
