@@ -316,6 +316,12 @@ static int compare_packets(const void *a, const void *b) {
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+static void sort(struct sm_native_packet *list, uint32_t n,
+                 int (*compare)(const void *, const void *)) {
+    if (n > 1)
+        qsort(list, n, sizeof *list, compare);
+}
+
 static int compare_places(const void *a, const void *b) {
     const struct sm_native_packet *x = a, *y = b;
     bool x_tail = (x->flags & SM_NATIVE_TAIL) != 0, y_tail = (y->flags & SM_NATIVE_TAIL) != 0;
@@ -329,7 +335,7 @@ static int compare_places(const void *a, const void *b) {
 static void arrange_syms(struct scan *s) {
     struct sm_native *n = s->n;
     uint32_t kept = 0;
-    qsort(n->syms, n->n_syms, sizeof *n->syms, compare_packets);
+    sort(n->syms, n->n_syms, compare_packets);
     for (uint32_t i = 0; i < n->n_syms; i++) {
         const struct sm_native_packet *p = &n->syms[i];
         const struct sm_native_packet *last =
@@ -346,7 +352,7 @@ static void arrange_syms(struct scan *s) {
         n->syms[kept++] = *p;
     }
     n->n_syms = kept;
-    qsort(n->syms, n->n_syms, sizeof *n->syms, compare_places);
+    sort(n->syms, n->n_syms, compare_places);
 }
 
 /* Drops copies of (stream, packet_seq) and packets that repeat allocations of an earlier one. */
@@ -638,11 +644,11 @@ enum sm_status sm_native_scan(struct sm_trace *t, struct sm_error *err) {
     walk(&s);
     read_meta_and_end(&s, part);
     if (!s.in_order)
-        qsort(n->packets, n->n_packets, sizeof *n->packets, compare_packets);
+        sort(n->packets, n->n_packets, compare_packets);
     if (n->tail != NULL) {
-        qsort(n->syms, n->n_syms, sizeof *n->syms, compare_packets);
+        sort(n->syms, n->n_syms, compare_packets);
         s.out_of_memory |= !take_tail(&s);
-        qsort(n->packets, n->n_packets, sizeof *n->packets, compare_packets);
+        sort(n->packets, n->n_packets, compare_packets);
     }
     if (s.out_of_memory) {
         sm_error_set(err, "out of memory for the list of %u packets", n->n_packets);

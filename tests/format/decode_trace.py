@@ -81,9 +81,13 @@ class Reader:
         return z >> 1 ^ -(z & 1)
 
     def tlvs(self):
-        while self.more():
-            tag = self.leb()
-            yield tag, self.take(self.leb())
+        """The whole entries; a cut list ends earlier."""
+        try:
+            while self.more():
+                tag = self.leb()
+                yield tag, self.take(self.leb())
+        except Bad:
+            pass
 
 
 def leb_of(data):
@@ -348,7 +352,7 @@ META_NUMBERS = {2: "tick_ns", 3: "clock", 6: "word_size", 10: "pid", 17: "depth_
 
 
 def meta_lines(p, raw):
-    found = {"tick_ns": "1000", "word_size": "64", "clock": "1"}
+    found = {"tick_ns": "1000", "word_size": "64", "clock": "1", "pid": "%d" % p.pid}
     for tag, value in Reader(raw).tlvs():
         if tag in META_NAMES:
             found[META_NAMES[tag]] = text(value)

@@ -300,7 +300,7 @@ void tb_mixed(struct tb *b, uint32_t n_streams, uint32_t n_events, uint32_t seed
     uint32_t *depths = need(calloc(n_streams, sizeof *depths));
     uint64_t *n_made = need(calloc(n_streams, sizeof *n_made));
     tb_meta(b);
-    for (uint32_t i = 0; i < 1500; i += 1 + seed % 3) {
+    for (uint32_t i = 0; i < 1500 && i < n_events; i += 1 + seed % 3) {
         char function[32];
         snprintf(function, sizeof function, "f%u", i / 4);
         tb_name(b, 0x400000 + i * 16, i % 3 == 0 ? "a.ml" : "lib/b c.ml", function, i + 1);
