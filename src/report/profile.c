@@ -10,17 +10,37 @@
 #define DEFAULT_MAX_NODES 24000000u
 #define UNWANTED UINT32_MAX /* leaf of objects that the options leave out */
 
-/* The tree nodes of a stream's last stack. */
+/* Hashes of a stream's last stack: of its first frame, of its first two, ... */
 struct sm_profile_stream {
-    uint32_t *path; /* by depth */
+    uint64_t *hashes; /* by depth */
     size_t capacity;
     uint32_t depth; /* how many of them hold */
 };
 
 /* ---- tree ---- */
 
-static size_t node_hash(uint32_t parent, uint32_t location) {
-    return (size_t)sm_mix64((uint64_t)parent << 32 ^ (uint64_t)location * 0x9e3779b97f4a7c15u);
+#define ROOT_HASH 0x6a09e667f3bcc909u
+
+/* The hash of a stack with one more frame. */
+static inline uint64_t extend(uint64_t hash, uint32_t location) {
+    uint64_t x = (hash ^ location) * 0x9e3779b97f4a7c15u;
+    return x ^ x >> 32;
+}
+
+static inline uint32_t tag_of(uint64_t hash) {
+    return (uint32_t)(hash >> 32);
+}
+
+/* The low half has been mixed by the last step of `extend`; once more for the tag's sake. */
+static inline size_t home(const struct sm_profile *p, uint64_t hash) {
+    return (size_t)(hash * 0xd6e8feb86659fd93u >> 20) & p->table_mask;
+}
+
+static void put_in_table(struct sm_profile *p, uint64_t hash, uint32_t node) {
+    size_t at = home(p, hash);
+    while (p->table[at].node != 0)
+        at = (at + 1) & p->table_mask;
+    p->table[at] = (struct sm_node_slot){.node = node, .tag = tag_of(hash)};
 }
 
 static void enlarge_table(struct sm_profile *p) {
@@ -28,43 +48,47 @@ static void enlarge_table(struct sm_profile *p) {
     free(p->table);
     p->table = sm_alloc_zero(capacity, sizeof *p->table);
     p->table_mask = capacity - 1;
+    /* The table keeps half of each hash; the tree gives them again, parents first. */
+    uint64_t *hashes = sm_alloc_zero(p->n_nodes, sizeof *hashes);
+    hashes[SM_NODE_ROOT] = ROOT_HASH;
     for (size_t i = 1; i < p->n_nodes; i++) {
-        size_t at = node_hash(p->nodes[i].parent, p->nodes[i].location) & p->table_mask;
-        while (p->table[at] != 0)
-            at = (at + 1) & p->table_mask;
-        p->table[at] = (uint32_t)i;
+        hashes[i] = extend(hashes[p->nodes[i].parent], p->nodes[i].location);
+        put_in_table(p, hashes[i], (uint32_t)i);
     }
+    free(hashes);
 }
 
-/* The child of `parent` for `location`; 0 when there is none and `make` is false. */
-static uint32_t child(struct sm_profile *p, uint32_t parent, uint32_t location, bool make) {
-    uint32_t hot = p->nodes[parent].hot_child;
-    if (hot != 0 && p->nodes[hot].location == location)
-        return hot;
-    size_t at = node_hash(parent, location) & p->table_mask;
-    for (uint32_t n; (n = p->table[at]) != 0; at = (at + 1) & p->table_mask) {
-        if (p->nodes[n].parent == parent && p->nodes[n].location == location) {
-            p->nodes[parent].hot_child = n;
-            return n;
-        }
+/* The node of the stack with this hash and innermost frame; 0 = none. */
+static uint32_t find_node(const struct sm_profile *p, uint64_t hash, uint32_t location) {
+    for (size_t at = home(p, hash); p->table[at].node != 0; at = (at + 1) & p->table_mask) {
+        if (p->table[at].tag == tag_of(hash) && p->nodes[p->table[at].node].location == location)
+            return p->table[at].node;
     }
-    if (!make)
-        return 0;
+    return 0;
+}
+
+static uint32_t add_node(struct sm_profile *p, uint64_t hash, uint32_t parent, uint32_t location) {
     p->nodes = sm_grow(p->nodes, &p->nodes_capacity, p->n_nodes + 1, sizeof *p->nodes);
     uint32_t fresh = (uint32_t)p->n_nodes++;
     p->nodes[fresh] = (struct sm_node){.parent = parent, .location = location};
-    p->nodes[parent].hot_child = fresh;
-    p->table[at] = fresh;
     if (p->n_nodes > (p->table_mask + 1) / 4 * 3)
         enlarge_table(p);
+    else
+        put_in_table(p, hash, fresh);
     return fresh;
+}
+
+/* A node below the root for a pseudo location. */
+static uint32_t pseudo_node(struct sm_profile *p, uint32_t pseudo) {
+    uint64_t hash = extend(ROOT_HASH, pseudo);
+    uint32_t node = find_node(p, hash, pseudo);
+    return node != 0 ? node : add_node(p, hash, SM_NODE_ROOT, pseudo);
 }
 
 static struct sm_profile_stream *stream_of(struct sm_profile *p, uint32_t id) {
     if (id != p->last_stream_id || p->n_streams == 0) {
         bool found;
-        p->last_stream =
-            *sm_map_place(&p->stream_numbers, id, (uint32_t)p->n_streams, &found) - 1;
+        p->last_stream = *sm_map_place(&p->stream_numbers, id, (uint32_t)p->n_streams, &found) - 1;
         p->last_stream_id = id;
         if (!found) {
             p->streams =
@@ -75,32 +99,41 @@ static struct sm_profile_stream *stream_of(struct sm_profile *p, uint32_t id) {
     return &p->streams[p->last_stream];
 }
 
-static uint32_t folded(struct sm_profile *p, const struct sm_event *e) {
+/* The tree is full: the allocation site alone, below FOLDED. */
+static uint32_t folded(struct sm_profile *p, uint32_t site) {
     p->n_folded++;
-    uint32_t n = child(p, SM_NODE_ROOT, SM_PSEUDO_FOLDED, true);
-    return child(p, n, e->frames[e->n_frames - 1], true);
+    uint32_t parent = pseudo_node(p, SM_PSEUDO_FOLDED);
+    uint64_t hash = extend(extend(ROOT_HASH, SM_PSEUDO_FOLDED), site);
+    uint32_t node = find_node(p, hash, site);
+    return node != 0 ? node : add_node(p, hash, parent, site);
 }
 
 /* The node of an allocation's stack. */
 static uint32_t stack_node(struct sm_profile *p, const struct sm_event *e) {
-    struct sm_profile_stream *s = stream_of(p, e->stream);
     if (e->flags & SM_EVENT_STACK_LOST)
-        return child(p, SM_NODE_ROOT, SM_PSEUDO_LOST, true);
-    uint32_t at = e->common_prefix < s->depth ? e->common_prefix : s->depth;
-    if (at > e->n_frames)
-        at = e->n_frames;
-    s->depth = at;
-    if (e->n_frames == 0)
-        return child(p, SM_NODE_ROOT, SM_PSEUDO_EMPTY, true);
-    s->path = sm_grow(s->path, &s->capacity, e->n_frames, sizeof *s->path);
-    uint32_t node = at > 0 ? s->path[at - 1] : SM_NODE_ROOT;
-    for (; at < e->n_frames; at++) {
-        node = child(p, node, e->frames[at], p->n_nodes < p->options.max_nodes);
-        if (node == 0)
-            return folded(p, e);
-        s->path[at] = node;
-        s->depth = at + 1;
-    }
+        return pseudo_node(p, SM_PSEUDO_LOST);
+    struct sm_profile_stream *s = stream_of(p, e->stream);
+    uint32_t at = e->common_prefix < s->depth ? e->common_prefix : s->depth, n = e->n_frames;
+    if (at > n)
+        at = n;
+    s->depth = n;
+    if (n == 0)
+        return pseudo_node(p, SM_PSEUDO_EMPTY);
+    s->hashes = sm_grow(s->hashes, &s->capacity, n, sizeof *s->hashes);
+    uint64_t *hashes = s->hashes, hash = at > 0 ? hashes[at - 1] : ROOT_HASH;
+    for (; at < n; at++)
+        hashes[at] = hash = extend(hash, e->frames[at]);
+    uint32_t node = find_node(p, hash, e->frames[n - 1]);
+    if (node != 0)
+        return node;
+    /* A new stack: what is new of it is its inner end. */
+    uint32_t known = n - 1;
+    while (known > 0 && (node = find_node(p, hashes[known - 1], e->frames[known - 1])) == 0)
+        known--;
+    if (p->n_nodes + (n - known) > p->options.max_nodes)
+        return folded(p, e->frames[n - 1]);
+    for (; known < n; known++)
+        node = add_node(p, hashes[known], node, e->frames[known]);
     return node;
 }
 
@@ -114,8 +147,7 @@ static uint32_t new_leaf(struct sm_profile *p, uint32_t key) {
 
 static uint32_t leaf_by_key(struct sm_profile *p, uint32_t key) {
     bool found;
-    uint32_t number =
-        *sm_map_place(&p->leaf_numbers, key, (uint32_t)p->n_leaves, &found) - 1;
+    uint32_t number = *sm_map_place(&p->leaf_numbers, key, (uint32_t)p->n_leaves, &found) - 1;
     return found ? number : new_leaf(p, key);
 }
 
@@ -123,7 +155,8 @@ static uint32_t domain_index(struct sm_profile *p, uint64_t id) {
     bool found;
     uint32_t at = *sm_map_place(&p->domain_numbers, id, (uint32_t)p->n_domains, &found) - 1;
     if (!found) {
-        p->domains = sm_grow(p->domains, &p->domains_capacity, p->n_domains + 1, sizeof *p->domains);
+        p->domains =
+            sm_grow(p->domains, &p->domains_capacity, p->n_domains + 1, sizeof *p->domains);
         p->domains[p->n_domains++] = id;
     }
     return at;
@@ -235,7 +268,7 @@ static void finish(struct sm_profile *p) {
     }
     sm_objects_release(&p->objects);
     for (size_t i = 0; i < p->n_streams; i++)
-        free(p->streams[i].path);
+        free(p->streams[i].hashes);
     p->n_streams = 0;
 }
 

@@ -108,6 +108,54 @@ def check_dump(statmem, path, name, info, failures):
     check(name, "dump live", size, info["live"]["samples"], failures)
 
 
+def check_places(statmem, path, name, failures):
+    """Sums by site, function totals without double counting, and peak shares, computed anew from the dumped
+    stacks in the plainest way."""
+    own, total, peak_shares = (collections.Counter() for _ in range(3))
+    live, now = {}, collections.Counter()
+    size = peak = 0
+    for line in run(statmem, "dump", "--json", path).stdout.splitlines():
+        event = json.loads(line)
+        key = event.get("object_stream"), event.get("object_seq")
+        if event["event"] == "alloc":
+            stack = event["stack"]
+            if not stack or event.get("stack_lost"):
+                return False
+            spot = stack[0]
+            site = (spot.get("function"), spot.get("file"), spot.get("line"),
+                    spot.get("start_char"), spot.get("end_char")) if "function" in spot \
+                else ("code", spot.get("code"))
+            own[site] += event["samples"]
+            for f in {(f.get("function"), f.get("file")) for f in stack if "function" in f}:
+                total[f] += event["samples"]
+            live[key] = site, event["samples"]
+            now[site] += event["samples"]
+            size += event["samples"]
+            if size > peak:
+                peak, peak_shares = size, now.copy()
+        elif event["event"] == "collect" and key in live:
+            site, samples = live.pop(key)
+            now[site] -= samples
+            size -= samples
+    got_own, got_peak, got_total = (collections.Counter() for _ in range(3))
+    top = json.loads(run(statmem, "top", "--json", "--top", "0", "--no-callers", path).stdout)
+    for row in top["rows"]:
+        site = (row["function"], row["file"], row["line"], row["start_char"], row["end_char"]) \
+            if "file" in row else ("code", row.get("code"))
+        got_own[site] += row["allocated"]["samples"]
+        got_peak[site] += row["peak"]["samples"]
+    check(name, "sums by site", got_own, own, failures)
+    check(name, "peak by site", got_peak, +peak_shares, failures)
+    top = json.loads(run(statmem, "top", "--json", "--top", "0", "--by", "function", "--inclusive",
+                         "--no-callers", path).stdout)
+    for row in top["rows"]:
+        if "place" in row:
+            function = row["name"] if row["name"] != "?" else ""
+            got_total[(function, row["place"])] = row["with_callees"]["samples"]
+    check(name, "function totals", got_total, total, failures)
+    return True
+
+
 def main():
     statmem = sys.argv[1]
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -118,16 +166,20 @@ def main():
         return 77
     with open(expected_path, encoding="utf-8") as f:
         expected = json.load(f)
-    failures = []
+    failures, places = [], 0
     for name, want in sorted(expected.items()):
         path = os.path.join(corpus, name)
         info = check_info(statmem, path, name, want, failures)
         if info is not None:
             check_top(statmem, path, name, info, failures)
             check_dump(statmem, path, name, info, failures)
+            if want["sum_bt_len"] < 300000:
+                places += check_places(statmem, path, name, failures)
     for failure in failures:
         print(failure)
-    print(f"{len(expected)} traces, {len(failures)} failures")
+    if places < 5:
+        failures.append(f"only {places} traces could be recomputed by place")
+    print(f"{len(expected)} traces, {places} recomputed by place, {len(failures)} failures")
     return 1 if failures else 0
 
 
