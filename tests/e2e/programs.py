@@ -87,9 +87,9 @@ class Recorded:
             raise AssertionError("info failed: " + done.stderr.decode())
         return json.loads(done.stdout)
 
-    def events(self, path=None):
+    def events(self, path=None, stacks=True):
         """All events, as `dump --json` prints them."""
-        done = run([STATMEM, "dump", "--json", path or self.path])
+        done = run([STATMEM, "dump", "--json", path or self.path] + ([] if stacks else ["--no-stacks"]))
         if done.returncode != 0:
             raise AssertionError("dump failed: " + done.stderr.decode())
         return [json.loads(line) for line in done.stdout.splitlines()]

@@ -128,7 +128,7 @@ class Oracle(Case):
         blocks lies outside."""
         self.sound(recorded)
         words = {"minor": 0, "major": 0}
-        for event in recorded.events():
+        for event in recorded.events(stacks=False):
             if event["event"] == "alloc" and event["origin"] != "custom":
                 words[event["heap"]] += event["samples"]
         return words["minor"], words["major"]
@@ -146,14 +146,15 @@ class Oracle(Case):
         self.assertLess(abs(seen[0][0] - counted[0][0]), 300)
 
     def test_block_counts(self):
-        """build 100 makes 100 cells of 3 words: counts at the allocation's site are exact."""
-        program = compile("ending")
-        recorded = self.same_as_untraced([program, "exit3"], rate="1")
+        """Counts at the allocation's site are exact, and so is every size."""
+        recorded = self.same_as_untraced([compile("cells")], rate="1")
         cells = [e for e in recorded.events() if e["event"] == "alloc"
-                 and e["stack"] and e["stack"][0].get("function") == "Ending.build"]
-        self.assertEqual(len(cells), 2000 * 100 if not is_5() else len(cells))
-        self.assertEqual({(e["words"], e["samples"]) for e in cells}, {(2, 3)})
-        self.assertEqual(len(cells), 200000)
+                 and e["stack"] and e["stack"][0].get("function") == "Cells.build"]
+        self.assertEqual(len(cells), 20 * 100)
+        self.assertEqual({(e["words"], e["samples"], e["heap"]) for e in cells}, {(2, 3, "minor")})
+        # The list is built from its end: 1 to 100 frames of build, then the module.
+        depths = sorted(sum(f.get("function") == "Cells.build" for f in e["stack"]) for e in cells)
+        self.assertEqual(depths, sorted(list(range(1, 101)) * 20))
 
 
 class Domains(Case):
