@@ -38,9 +38,10 @@ static void close_trace(const struct sm_record_end *e, struct summary *s) {
                                           .exit_status = (uint32_t)e->launch->wait_status};
     struct sm_finalise_result result = {0};
     struct sm_error err;
+    struct stat st;
     if (sm_finalise_trace(s->path, &options, &result, &err) != SM_OK)
         sm_complain("statmem record: %s", err.text);
-    struct stat st;
+    s->recovered = result.events_recovered;
     if (stat(s->path, &st) == 0)
         s->bytes = (uint64_t)st.st_size;
 }
@@ -61,7 +62,6 @@ static void read_trace(struct summary *s) {
         s->allocated = sm_estimate(s->samples, meta->sample_rate, meta->word_bits / 8.0);
         s->n_domains = info.n_domains;
         s->discarded = end->present ? end->discarded : 0;
-        s->recovered = end->present ? end->recovered : 0;
         s->forks = end->present ? end->forks : 0;
         sm_info_release(&info);
     } else {

@@ -489,7 +489,7 @@ class Options(Case):
         recorded = self.same_as_untraced([compile("ending"), "sleep", "4"], "--duration", "2s", rate="1")
         info = recorded.info()
         self.assertEqual(info["end"]["reason"], "stopped")
-        self.assertAlmostEqual(info["samples"], 600000, delta=20000)  # the first half only
+        self.assertAlmostEqual(info["samples"], 600000, delta=60000)  # the first half only
 
     def test_summary(self):
         recorded = Recorded([compile("alloc"), "300"], rate="1e-2")
