@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "ocaml/symbols.h"
+#include "ocaml/native.h"
+#include "record/native_code.h"
 
 static const struct sm_ocaml_runtime *runtime;
 
@@ -114,6 +116,8 @@ static uint32_t without_debug_information(uint64_t code, struct sm_source_locati
 uint32_t sm_ocaml_symbolize(uint64_t code, struct sm_source_location *locations, uint32_t max) {
     if (max == 0 || code == 0)
         return 0;
+    if (sm_code_is_native(code))
+        return sm_native_symbolize(code, locations, max);
     /* Innermost first: the places of inlined code, then the function that holds them. */
     uint32_t n = 0;
     void *info = runtime->debuginfo_extract((void *)(uintptr_t)code);
