@@ -21,7 +21,6 @@
 #define EMPTY_SLOT UINT32_MAX
 #define MAX_FRAMES (1u << 24) /* deeper is taken for damage */
 #define FRAMES_PER_WORD 260u  /* most that one codeword writes */
-#define WITH_STACKS 1u        /* SM_CURSOR_STACKS of merge/cursor.h */
 
 /* Following links is a chain of dependent loads: they are kept apart, so that they stay in the
    processor's first cache. */
@@ -64,7 +63,7 @@ struct sm_stream_cursor *sm_mt_cursor_new(struct sm_trace *t, uint32_t stream_in
     c->m = m;
     c->stream = &m->streams[stream_index];
     c->stream_index = stream_index;
-    c->stacks = (flags & WITH_STACKS) != 0;
+    c->stacks = (flags & SM_CURSOR_STACKS) != 0;
     c->last_us = c->stream->floor_us;
     c->promised_end = UINT64_MAX;
     c->capacity = 1024;
@@ -408,8 +407,10 @@ read_alloc(struct sm_stream_cursor *c, const uint8_t *p, const uint8_t *end, boo
     } else {
         p = decode_stack_fast(c, p, end, big, words, base, &n);
     }
-    if (p == NULL)
+    if (p == NULL) {
+        c->n_frames = base; /* what stood above may be overwritten */
         return NULL;
+    }
     if (!no_base)
         c->n_frames = n;
     if (no_base || (c->careful && c->n_trusted < c->n_frames)) {

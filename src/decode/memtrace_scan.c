@@ -145,10 +145,19 @@ static void take_packet(struct scan *s, uint64_t offset, uint32_t bytes,
 
 /* The packet at `offset` ends neither at a header nor at the file's end. Returns where to go on. */
 static uint64_t doubtful_packet(struct scan *s, uint64_t offset, const struct sm_mt_header *h) {
-    uint64_t next = find_header(s, offset + h->header_bytes), left = s->bytes - offset;
+    uint64_t next = find_header(s, offset + 4), left = s->bytes - offset;
     struct sm_mt_walk w;
-    uint64_t allocs = ids_impossible(h, h->packet_bytes) ? 0 : h->alloc_end - h->alloc_begin;
-    if (next - offset <= INT32_MAX) {
+    if (next - offset < h->header_bytes) { /* half a header, then another */
+        sm_trace_add_loss(s->t, SM_LOSS_GARBAGE, UINT32_MAX, offset, next - offset, 0, false,
+                          "%llu bytes belong to no packet; reading goes on after them",
+                          (unsigned long long)(next - offset));
+        damaged_bytes(s);
+        return next;
+    }
+    uint32_t most = left < INT32_MAX ? (uint32_t)left : INT32_MAX; /* its size is no guide */
+    uint64_t allocs = ids_impossible(h, most) ? 0 : h->alloc_end - h->alloc_begin;
+    bool cut = h->packet_bytes > left && next == s->bytes;
+    if (!cut && next - offset <= INT32_MAX) {
         sm_mt_walk(s->data + offset + h->header_bytes, s->data + next, s->m->order, &w);
         if (w.complete && w.n_events > 0 && w.n_allocs == allocs) {
             sm_trace_add_loss(
@@ -160,7 +169,7 @@ static uint64_t doubtful_packet(struct scan *s, uint64_t offset, const struct sm
             return next;
         }
     }
-    if (h->packet_bytes > left && next == s->bytes) {
+    if (cut) {
         sm_trace_add_loss(s->t, SM_LOSS_CUT, h->domain, offset, left, allocs, false,
                           "the file ends %llu bytes into a packet of %llu, which is not read (%llu "
                           "allocations, and events on them)",
@@ -169,10 +178,11 @@ static uint64_t doubtful_packet(struct scan *s, uint64_t offset, const struct sm
         return s->bytes;
     }
     if (h->packet_bytes <= left) {
-        /* A whole packet, then junk. Its own end is as announced, so its events are read; the cursor
-           finds out when they are not what the header says. */
-        take_packet(s, offset, h->packet_bytes, h);
-        return offset + h->packet_bytes;
+        /* Junk stands where it ends, or another packet before that. The cursor reads the events that
+           it has, up to the first impossible one, and says what is missing. */
+        uint64_t bytes = h->packet_bytes < next - offset ? h->packet_bytes : next - offset;
+        take_packet(s, offset, (uint32_t)bytes, h);
+        return offset + bytes;
     }
     sm_trace_add_loss(s->t, SM_LOSS_CORRUPT, h->domain, offset, next - offset, 0, false,
                       "a packet's size is damaged and its contents do not fit: %llu bytes skipped",
@@ -247,7 +257,8 @@ static void walk_file(struct scan *s) {
         if (whole && h.pid != s->m->pid) {
             foreign_packet(s, offset, &h);
             offset = end;
-        } else if (whole && (end == s->bytes || header_at(s, end, &next))) {
+        } else if (whole && (end < s->bytes ? header_at(s, end, &next)
+                                            : find_header(s, offset + h.header_bytes) == end)) {
             take_packet(s, offset, h.packet_bytes, &h);
             offset = end;
         } else {
