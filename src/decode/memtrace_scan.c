@@ -254,13 +254,19 @@ static void walk_file(struct scan *s) {
             s->m->pid = h.pid;
             s->m->pid_known = true;
         }
-        if (whole && h.pid != s->m->pid) {
+        bool believed = whole && (end < s->bytes ? header_at(s, end, &next)
+                                                 : find_header(s, offset + h.header_bytes) == end);
+        /* Another process, or a damaged header that leads to a true one by chance: over packets of ours. */
+        if (believed && h.pid != s->m->pid)
+            believed = find_header(s, offset + 4) == end;
+        if (believed && h.pid != s->m->pid) {
             foreign_packet(s, offset, &h);
             offset = end;
-        } else if (whole && (end < s->bytes ? header_at(s, end, &next)
-                                            : find_header(s, offset + h.header_bytes) == end)) {
+        } else if (believed) {
             take_packet(s, offset, h.packet_bytes, &h);
             offset = end;
+        } else if (whole && h.pid != s->m->pid) {
+            offset = junk(s, offset);
         } else {
             offset = doubtful_packet(s, offset, &h);
         }
