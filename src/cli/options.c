@@ -57,6 +57,8 @@ const char *sm_nearest_name(const char *word, const char *const *names, size_t n
 
 static bool choice_allowed(const char *choices, const char *value) {
     size_t length = strlen(value);
+    if (strchr(value, '|') != NULL)
+        return false;
     for (const char *c = choices; c != NULL; c = strchr(c, '|')) {
         if (*c == '|')
             c++;

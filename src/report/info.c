@@ -32,12 +32,17 @@ struct pass {
         uint8_t heap, origin, size;
     } * combinations;
     size_t n_combinations, combinations_capacity;
+    uint64_t last_key; /* of the combination found last; most allocations resemble the one before */
+    uint32_t last_combination;
     size_t owners_capacity;
     uint32_t word_bytes;
 };
 
-static struct sm_info_owner *owner_of(struct pass *p, uint32_t index) {
+/* Makes room for an owner and notes that it did something. */
+static void see_owner(struct pass *p, uint32_t index) {
     struct sm_info *info = p->info;
+    if (index < info->n_owners && info->owners[index].seen)
+        return;
     if (index >= info->n_owners) {
         info->owners =
             sm_grow(info->owners, &p->owners_capacity, (size_t)index + 1, sizeof *info->owners);
@@ -46,12 +51,13 @@ static struct sm_info_owner *owner_of(struct pass *p, uint32_t index) {
                 (struct sm_info_owner){.owner = *sm_trace_owner(p->t, info->n_owners)};
     }
     info->owners[index].seen = true;
-    return &info->owners[index];
 }
 
 static uint32_t combination_of(struct pass *p, uint32_t owner, unsigned heap, unsigned origin,
                                unsigned size) {
     uint64_t key = (uint64_t)owner << 16 | heap << 12 | origin << 8 | size;
+    if (key == p->last_key)
+        return p->last_combination;
     bool found;
     uint32_t *place =
         sm_map_place(&p->combination_numbers, key, (uint32_t)p->n_combinations, &found);
@@ -63,7 +69,8 @@ static uint32_t combination_of(struct pass *p, uint32_t owner, unsigned heap, un
                                                                     .origin = (uint8_t)origin,
                                                                     .size = (uint8_t)size};
     }
-    return *place - 1;
+    p->last_key = key;
+    return p->last_combination = *place - 1;
 }
 
 /* The tallies an object counts in. */
@@ -73,7 +80,7 @@ static void tallies_of(struct pass *p, uint32_t combination, struct sm_tally *to
     to[1] = &p->info->heaps[c->heap];
     to[2] = &p->info->origins[c->origin];
     to[3] = &p->info->sizes[c->size];
-    to[4] = &owner_of(p, c->owner)->tally;
+    to[4] = &p->info->owners[c->owner].tally;
 }
 
 static void on_alloc(struct pass *p, const struct sm_event *e) {
@@ -99,7 +106,7 @@ static void on_alloc(struct pass *p, const struct sm_event *e) {
 
     uint32_t combination = combination_of(p, e->owner, heap, origin, size_class(words));
     struct sm_tally *to[5];
-    owner_of(p, e->owner);
+    see_owner(p, e->owner);
     tallies_of(p, combination, to);
     bool fresh = sm_objects_add(&p->objects, e->obj_stream, e->obj_seq, combination, e->n_samples);
     for (unsigned i = 0; i < 5; i++) {
@@ -122,7 +129,7 @@ static void on_ref(struct pass *p, const struct sm_event *e) {
         info->n_collect++;
     else
         info->n_promote++;
-    owner_of(p, e->owner);
+    see_owner(p, e->owner);
     struct sm_object *object = sm_objects_find(&p->objects, e->obj_stream, e->obj_seq);
     if (object == NULL) {
         info->n_orphans++;
@@ -210,7 +217,10 @@ static void add_up_domains(struct sm_info *info) {
 
 enum sm_status sm_info_collect(struct sm_info *info, struct sm_trace *t, struct sm_error *err) {
     *info = (struct sm_info){0};
-    struct pass p = {.info = info, .t = t, .word_bytes = sm_trace_meta(t)->word_bits / 8};
+    struct pass p = {.info = info,
+                     .t = t,
+                     .last_key = UINT64_MAX,
+                     .word_bytes = sm_trace_meta(t)->word_bits / 8};
     if (p.word_bytes == 0)
         p.word_bytes = 8;
     struct sm_cursor *c;
