@@ -118,6 +118,10 @@ static void flush_locations(struct maker *m) {
     start(m);
     if (!sm_syms_encode(&m->b.syms, m->pending_code, m->pending, m->n_pending))
         die(m, "too many names");
+    for (uint32_t i = 0; i < m->n_pending; i++) {
+        free((char *)m->pending[i].file);
+        free((char *)m->pending[i].function);
+    }
     m->n_pending = 0;
 }
 
