@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "decode/trace_internal.h"
+#include "decode/native_internal.h"
 #include "format/packet.h"
 #include "merge/cursor.h"
 #include "trace_builder.h"
@@ -121,6 +121,33 @@ static void measure_memory(const struct tb *b, const char *name) {
     sm_trace_free(t);
 }
 
+/* The trace with its packets unpacked, for what decoding costs without decompression. */
+static bool unpacked(struct sm_trace *t, struct tb *b) {
+    bool any = false;
+    struct sm_native_buffer buffer = {0};
+    b->session = t->meta.session;
+    b->pid = (uint32_t)t->meta.pid;
+    for (uint64_t at = 0; at + SM_PACKET_HEADER_BYTES <= t->input.bytes;) {
+        struct sm_packet_header h;
+        const uint8_t *data;
+        size_t bytes;
+        if (!sm_packet_header_get(t->input.data + at, &h))
+            return false;
+        struct sm_native_packet p = {.offset = at + SM_PACKET_HEADER_BYTES,
+                                     .stored_bytes = h.stored_bytes,
+                                     .raw_bytes = h.raw_bytes,
+                                     .payload_crc = h.payload_crc,
+                                     .codec = h.codec};
+        any |= h.codec != SM_CODEC_NONE;
+        at += SM_PACKET_HEADER_BYTES + (uint64_t)h.stored_bytes;
+        if (!sm_native_payload(t, &p, &buffer, SM_LOSS_CORRUPT, &data, &bytes))
+            return false;
+        tb_packet(b, &h, data, bytes);
+    }
+    sm_native_buffer_release(t->backend_data, &buffer);
+    return any;
+}
+
 /* Encodes what the trace holds anew, `times` over, one stream per stream. */
 static void reencode(struct sm_trace *t, struct tb *b, unsigned times) {
     struct sm_cursor *c;
@@ -182,7 +209,13 @@ static void measure_file(const char *path) {
         exit(1);
     }
     measure(t, base);
-    if (sm_trace_meta(t)->format != SM_TRACE_NATIVE) {
+    if (sm_trace_meta(t)->format == SM_TRACE_NATIVE) {
+        struct tb b;
+        tb_init(&b, 0);
+        if (unpacked(t, &b))
+            measure_memory(&b, "  the same, not compressed");
+        tb_release(&b);
+    } else {
         struct tb b;
         tb_init(&b, sm_trace_n_streams(t));
         reencode(t, &b, 4);

@@ -23,6 +23,9 @@ struct sm_backend {
     /* Next event in the stream's order: SM_OK or SM_END. Fills every field but SM_EVENT_ORPHAN, which is
        the merge's. frames stay valid until the next call on this cursor. */
     enum sm_status (*stream_next)(struct sm_stream_cursor *c, struct sm_event *event);
+    /* stream_next itself sets SM_EVENT_ORPHAN for references to objects of the event's own stream;
+       false: the merge does. */
+    bool marks_own_orphans;
     void (*stream_free)(struct sm_stream_cursor *c);
 
     /* A cursor over all streams in the order of the file, for SM_CURSOR_UNMERGED; read and freed by the

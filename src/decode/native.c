@@ -43,6 +43,7 @@ const struct sm_backend sm_backend_native = {
     .stream_new = sm_native_stream_new,
     .stream_next = sm_native_stream_next,
     .stream_free = sm_native_stream_free,
+    .marks_own_orphans = true,
     .has_object = sm_native_has_object,
     .release = release,
 };

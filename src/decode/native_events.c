@@ -25,12 +25,20 @@ struct foreign {
     uint64_t last_ref;
 };
 
+/* A location of the packet. */
+struct local {
+    uint64_t successors; /* four indices of 16 bits, the most recent lowest; 0 = none */
+    uint32_t id;         /* of the trace */
+    uint32_t unused;
+};
+
 struct sm_stream_cursor {
     const uint8_t *p, *end; /* in the packet's payload */
     uint64_t ticks;         /* of the last event, as the packet says */
     uint64_t floor_ticks;   /* no event of this packet is given out before it */
     uint64_t next_seq;
     uint64_t last_ref;
+    const struct sm_native_stream *of_stream;
     uint32_t stream;
     uint32_t owner;
     unsigned flags;  /* enum sm_cursor_flag */
@@ -39,8 +47,7 @@ struct sm_stream_cursor {
     uint32_t *frames; /* the stack, outermost first: ids of the trace */
     uint16_t *locals; /* the same as indices of the packet */
     uint32_t depth, frames_capacity;
-    uint64_t *successors; /* by index of the packet */
-    uint32_t *ids;        /* likewise: id of the trace */
+    struct local *table;  /* by index of the packet */
     uint32_t n_locations; /* highest index */
     uint32_t locations_capacity;
     uint64_t previous_code;
@@ -74,7 +81,7 @@ static bool charge(struct sm_stream_cursor *c, uint64_t bytes) {
 }
 
 static __attribute__((noinline, cold)) bool grow_frames(struct sm_stream_cursor *c, uint64_t need) {
-    if (need > SM_MAX_DEPTH) {
+    if (need > SM_MAX_DEPTH + 1) { /* one to spare: see read_stack */
         c->why = "holds a stack that is too deep";
         return false;
     }
@@ -99,18 +106,14 @@ static __attribute__((noinline, cold)) bool grow_frames(struct sm_stream_cursor 
 
 static bool grow_locations(struct sm_stream_cursor *c) {
     uint32_t capacity = c->locations_capacity == 0 ? 256 : c->locations_capacity * 2;
-    if (!charge(c, (capacity - c->locations_capacity) * (sizeof *c->successors + sizeof *c->ids)))
+    if (!charge(c, (capacity - c->locations_capacity) * sizeof *c->table))
         return false;
-    uint64_t *successors = realloc(c->successors, capacity * sizeof *successors);
-    if (successors != NULL)
-        c->successors = successors;
-    uint32_t *ids = realloc(c->ids, capacity * sizeof *ids);
-    if (ids != NULL)
-        c->ids = ids;
-    if (successors == NULL || ids == NULL) {
+    struct local *table = realloc(c->table, capacity * sizeof *table);
+    if (table == NULL) {
         c->why = "needs more memory than there is";
         return false;
     }
+    c->table = table;
     c->locations_capacity = capacity;
     return true;
 }
@@ -126,8 +129,7 @@ static __attribute__((noinline)) bool new_location(struct sm_stream_cursor *c, u
         return false;
     c->n_locations = index;
     c->previous_code += delta;
-    c->successors[index] = 0;
-    c->ids[index] = sm_locations_intern(c->t, c->previous_code);
+    c->table[index] = (struct local){0, sm_locations_intern(c->t, c->previous_code), 0};
     if (c->previous_code == SM_LOCATION_CUT)
         c->cut_local = index;
     return true;
@@ -176,135 +178,133 @@ static uint64_t *foreign_ref(struct sm_stream_cursor *c, uint64_t stream) {
 
 /* ---- numbers, unchecked: see the padding ---- */
 
-/* Three bytes and more. NULL when it is not a number of 64 bits. */
-static __attribute__((noinline)) const uint8_t *long_leb(const uint8_t *q, uint64_t *x) {
+/* A number and what follows it, in registers: no address is taken of anything in the hot loop. p is
+   NULL when it is not a number of 64 bits. */
+struct number {
+    const uint8_t *p;
+    uint64_t x;
+};
+
+/* Three bytes and more. */
+static __attribute__((noinline)) struct number long_leb(const uint8_t *q) {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
         uint64_t b = *q++;
         if (shift == 63 && b > 1)
-            return NULL;
+            break;
         value |= (b & 0x7f) << shift;
-        if (b < 0x80) {
-            *x = value;
-            return q;
-        }
+        if (b < 0x80)
+            return (struct number){q, value};
     }
-    return NULL;
+    return (struct number){NULL, 0};
 }
 
-static inline const uint8_t *leb(const uint8_t *q, uint64_t *x) {
+static inline struct number leb(const uint8_t *q) {
     uint64_t b = q[0];
-    if (likely(b < 0x80)) {
-        *x = b;
-        return q + 1;
-    }
+    if (likely(b < 0x80))
+        return (struct number){q + 1, b};
     uint64_t b1 = q[1];
-    if (likely(b1 < 0x80)) {
-        *x = (b & 0x7f) | b1 << 7;
-        return q + 2;
-    }
-    return long_leb(q, x);
+    if (likely(b1 < 0x80))
+        return (struct number){q + 2, (b & 0x7f) | b1 << 7};
+    return long_leb(q);
 }
 
 /* ---- stacks ---- */
 
-/* i to the front of the successors s; rank is where it stands. */
-static inline uint64_t to_front(uint64_t s, uint64_t i, unsigned rank) {
-    /* Lanes below `rank` move up by one, those above stay. */
-    static const uint64_t below[4] = {0, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFF};
-    static const uint64_t above[4] = {0xFFFFFFFFFFFF0000, 0xFFFFFFFF00000000, 0xFFFF000000000000,
-                                      0};
-    return (s & above[rank]) | (s & below[rank]) << 16 | i;
-}
-
-static inline uint64_t insert_front(uint64_t s, uint64_t i) {
+/* i to the front of the successors s: those before its place move up by one, the others stay. An
+   absent one takes the place of the fourth. Without a branch. */
+static inline uint64_t to_front(uint64_t s, uint64_t i) {
     const uint64_t ones = 0x0001000100010001, tops = 0x8000800080008000;
     uint64_t x = s ^ i * ones;
-    uint64_t zero = (x - ones) & ~x & tops; /* the lowest marked lane is truly zero */
-    return zero == 0 ? s << 16 | i : to_front(s, i, (unsigned)__builtin_ctzll(zero) >> 4);
+    uint64_t zero = ((x - ones) & ~x & tops) | 1ull << 63; /* the lowest mark is a true one */
+    uint64_t from = ~0ull << (__builtin_ctzll(zero) & 48); /* the lanes from its place on */
+    return (s & from << 16) | (s & ~from) << 16 | i;
 }
 
-/* Applies one stack's codes q..end. Returns false on a decoding error (c->why). */
-static inline bool read_stack(struct sm_stream_cursor *c, const uint8_t *q, const uint8_t *end,
-                              uint32_t kept) {
-    uint64_t *successors = c->successors;
-    const uint32_t *ids = c->ids;
+/* Applies one stack's codes q..end. Returns false on a decoding error (c->why).
+
+   Most codes are an index, or a rank, with no or one predicted frame, in no order that a processor could
+   guess. So these ways are computed side by side and selected, and branches are left for what is rare
+   and for longer predictions. */
+static __attribute__((noinline)) bool read_stack(struct sm_stream_cursor *c, const uint8_t *q,
+                                                 const uint8_t *end, uint32_t kept) {
+    struct local *table = c->table;
     uint32_t *frames = c->frames;
     uint16_t *locals = c->locals;
     uint32_t capacity = c->frames_capacity;
+    uint64_t n_locations = c->n_locations;
     uint32_t depth = kept;
     uint64_t context = depth == 0 ? 0 : locals[depth - 1];
     while (q < end) {
-        unsigned b = *q;
-        unsigned tag;
-        uint64_t i;
-        if (b < SM_CODE_SHORT_LIMIT) {
-            unsigned v = b << 8 | q[1];
-            q += 2;
-            tag = v & 3;
-            i = v >> 2;
-            if (unlikely(i - 1 >= c->n_locations))
-                goto bad_index;
-            successors[context] = insert_front(successors[context], i);
-        } else if (b < SM_CODE_LONG) {
-            q++;
-            unsigned rank = b >> 2 & 3;
-            tag = b & 3;
-            uint64_t s = successors[context];
-            i = s >> (16 * rank) & 0xFFFF;
-            if (unlikely(i == 0))
-                goto bad_index;
-            successors[context] = to_front(s, i, rank);
-        } else {
-            uint64_t x;
-            tag = b & 3;
-            q = leb(q + 1, &x);
+        uint64_t b = *q;
+        uint64_t s = table[context].successors;
+        uint64_t pair = b << 8 | q[1];
+        uint64_t i = s >> (b << 2 & 48) & 0xFFFF; /* 16 * bits 2..3 */
+        bool is_index = b < SM_CODE_SHORT_LIMIT;
+        uint64_t tag = (is_index ? pair : b) & 3;
+        i = is_index ? pair >> 2 : i;
+        q += 1 + is_index;
+        if (unlikely(b >= SM_CODE_LONG)) {
+            struct number number = leb(q);
+            q = number.p;
+            i = number.x;
             if (unlikely(q == NULL || tag == 3 || b > SM_CODE_NEW + 3))
                 goto bad_code;
             if (b >= SM_CODE_NEW) {
-                if (unlikely(!new_location(c, (uint64_t)sm_unzigzag(x))))
+                if (unlikely(!new_location(c, (uint64_t)sm_unzigzag(i))))
                     return false;
-                successors = c->successors;
-                ids = c->ids;
-                i = c->n_locations;
-                successors[context] = successors[context] << 16 | i;
-            } else {
-                i = x;
-                if (unlikely(i - 1 >= c->n_locations))
-                    goto bad_index;
-                successors[context] = insert_front(successors[context], i);
+                table = c->table;
+                i = n_locations = c->n_locations;
             }
         }
-        uint32_t more = tag;
-        if (tag >= 2) {
-            if (unlikely(tag == 3))
-                goto bad_code;
-            more = *q++;
-        }
-        if (unlikely(depth + 1 + more > capacity)) {
-            if (!grow_frames(c, depth + 1 + more))
+        if (unlikely(i - 1 >= n_locations))
+            goto bad_index;
+        table[context].successors = to_front(s, i);
+        if (unlikely(depth + 2 > capacity)) {
+            if (!grow_frames(c, depth + 2))
                 return false;
             frames = c->frames;
             locals = c->locals;
             capacity = c->frames_capacity;
         }
-        frames[depth] = ids[i];
+        frames[depth] = table[i].id;
         locals[depth++] = (uint16_t)i;
+        if (likely(tag < 2)) {
+            uint64_t next = table[i].successors & 0xFFFF; /* written, and kept if predicted */
+            frames[depth] = table[next].id;
+            locals[depth] = (uint16_t)next;
+            depth += (uint32_t)tag;
+            if (unlikely(tag > next)) /* predicted and absent */
+                goto bad_index;
+            context = tag != 0 ? next : i;
+            continue;
+        }
+        if (unlikely(tag == 3))
+            goto bad_code;
+        uint32_t more = *q++;
+        if (unlikely(depth + more > capacity)) {
+            if (!grow_frames(c, depth + more))
+                return false;
+            frames = c->frames;
+            locals = c->locals;
+            capacity = c->frames_capacity;
+        }
         while (more-- > 0) {
-            i = successors[i] & 0xFFFF;
+            i = table[i].successors & 0xFFFF;
             if (unlikely(i == 0))
                 goto bad_index;
-            frames[depth] = ids[i];
+            frames[depth] = table[i].id;
             locals[depth++] = (uint16_t)i;
         }
         context = i;
     }
     c->depth = depth;
     c->frames_left -= depth - kept;
-    if (likely(q == end && c->frames_left >= 0))
+    if (likely(q == end && c->frames_left >= 0 && depth <= SM_MAX_DEPTH))
         return true;
-    c->why = q != end ? "holds a stack of another length than announced"
-                      : "expands to more frames than a packet may";
+    c->why = q != end               ? "holds a stack of another length than announced"
+             : depth > SM_MAX_DEPTH ? "holds a stack that is too deep"
+                                    : "expands to more frames than a packet may";
     return false;
 bad_index:
     c->why = "refers to a location that it did not number";
@@ -399,7 +399,7 @@ static bool begin_packet(struct sm_stream_cursor *c, struct sm_native_packet *p,
     if ((c->locations_capacity == 0 && !grow_locations(c)) ||
         (c->frames_capacity == 0 && !grow_frames(c, 1)))
         return false;
-    c->successors[0] = 0;
+    c->table[0] = (struct local){0, 0, 0};
     return true;
 }
 
@@ -473,6 +473,7 @@ static void read_owner(struct sm_stream_cursor *c, const uint8_t *p, const uint8
 
 /* ---- the events ---- */
 
+/* Field by field: an initialiser becomes a block clear, which costs more than all of this. */
 static inline void fill(const struct sm_stream_cursor *c, struct sm_event *e, uint64_t ticks,
                         uint8_t kind) {
     e->ticks = ticks;
@@ -505,8 +506,9 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
             continue;
         }
         unsigned op = *q++;
-        uint64_t dt;
-        q = leb(q, &dt);
+        struct number number = leb(q);
+        uint64_t dt = number.x;
+        q = number.p;
         if (unlikely(q == NULL || dt > UINT64_MAX - c->ticks)) {
             give_up(c, "holds an unreadable time");
             continue;
@@ -522,17 +524,21 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
             source = 0;
             event_flags = 0;
         } else if (likely(op - SM_OP_PROMOTE <= SM_OP_COLLECT_FOREIGN - SM_OP_PROMOTE)) {
-            uint64_t z, stream = c->stream;
+            uint64_t stream = c->stream;
             uint64_t *last_ref = &c->last_ref;
             if (op >= SM_OP_PROMOTE_FOREIGN) {
-                q = leb(q, &stream);
+                number = leb(q);
+                stream = number.x;
+                q = number.p;
                 if (unlikely(q == NULL || q > c->end ||
                              (last_ref = foreign_ref(c, stream)) == NULL)) {
                     give_up(c, "is cut inside an event");
                     continue;
                 }
             }
-            q = leb(q, &z);
+            number = leb(q);
+            uint64_t z = number.x;
+            q = number.p;
             if (unlikely(q == NULL || q > c->end)) {
                 give_up(c, "is cut inside an event");
                 continue;
@@ -547,11 +553,19 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
             e->op = (uint8_t)op;
             e->obj_stream = (uint32_t)stream;
             e->obj_seq = seq;
+            if (stream == c->stream &&
+                unlikely(!c->of_stream->contiguous || seq < c->of_stream->first_seq ||
+                         seq >= c->of_stream->end_seq) &&
+                !sm_native_has_object(c->t, c->stream, seq))
+                e->flags = SM_EVENT_ORPHAN;
             return SM_OK;
         } else if (op == SM_OP_ALLOC || op == SM_OP_ALLOC_BYTES) {
-            q = leb(q, &size);
-            if (likely(q != NULL))
-                q = leb(q, &n_samples);
+            number = leb(q);
+            size = number.x;
+            if (likely(number.p != NULL))
+                number = leb(number.p);
+            n_samples = number.x;
+            q = number.p;
             if (unlikely(q == NULL || (size | n_samples) >> 62 != 0)) {
                 give_up(c, "holds an unreadable size");
                 continue;
@@ -559,8 +573,9 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
             source = *q++;
             event_flags = op == SM_OP_ALLOC_BYTES ? SM_EVENT_SIZE_IN_BYTES : 0;
         } else if (op >= SM_OP_EXTENSION_MIN) {
-            uint64_t bytes;
-            q = leb(q, &bytes);
+            number = leb(q);
+            uint64_t bytes = number.x;
+            q = number.p;
             if (unlikely(q == NULL || q > c->end || bytes > (size_t)(c->end - q) ||
                          bytes > SM_MAX_EXTENSION_BYTES)) {
                 give_up(c, "is cut inside an event");
@@ -586,10 +601,12 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
         }
 
         /* an allocation: its stack follows */
-        uint64_t pops, code_bytes;
-        q = leb(q, &pops);
-        if (likely(q != NULL))
-            q = leb(q, &code_bytes);
+        number = leb(q);
+        uint64_t pops = number.x;
+        if (likely(number.p != NULL))
+            number = leb(number.p);
+        uint64_t code_bytes = number.x;
+        q = number.p;
         if (unlikely(q == NULL || q > c->end || code_bytes > (size_t)(c->end - q))) {
             give_up(c, "is cut inside an event");
             continue;
@@ -643,6 +660,7 @@ struct sm_stream_cursor *sm_native_stream_new(struct sm_trace *t, uint32_t strea
     c->t = t;
     c->flags = flags;
     c->stream = t->stream_ids[stream_index];
+    c->of_stream = s;
     c->next_packet = n->packets + s->first_packet;
     c->packets_end = c->next_packet + s->n_packets;
     struct sm_owner nobody = {.stream = c->stream, .name = ""};
@@ -658,8 +676,7 @@ void sm_native_stream_free(struct sm_stream_cursor *c) {
     n->budget_used_bytes -= c->charged_bytes;
     free(c->frames);
     free(c->locals);
-    free(c->successors);
-    free(c->ids);
+    free(c->table);
     free(c->foreign);
     free(c);
 }

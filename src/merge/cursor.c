@@ -44,8 +44,8 @@ struct sm_cursor {
     const struct sm_backend *backend;
     struct sm_trace *t;
     unsigned flags;
+    bool marks_own_orphans; /* the backend's */
     uint64_t orphans, early;
-    uint64_t first_orphan_ticks;
 
     struct source *sources; /* MERGED, by stream index */
     uint32_t n_sources, n_waiting;
@@ -97,10 +97,10 @@ static inline bool is_reference(const struct sm_event *e) {
 }
 
 static inline void mark_orphan(struct sm_cursor *c, struct sm_event *e) {
-    if (!c->backend->has_object(c->t, e->obj_stream, e->obj_seq)) {
+    if ((e->obj_stream != e->stream || !c->marks_own_orphans) &&
+        !c->backend->has_object(c->t, e->obj_stream, e->obj_seq))
         e->flags |= SM_EVENT_ORPHAN;
-        c->orphans++;
-    }
+    c->orphans += (e->flags & SM_EVENT_ORPHAN) != 0;
 }
 
 /* Index of the stream whose allocation the event must wait for, or NONE. */
@@ -317,6 +317,7 @@ enum sm_status sm_cursor_new(struct sm_cursor **out, struct sm_trace *t, unsigne
     }
     c->t = t;
     c->backend = t->backend;
+    c->marks_own_orphans = t->backend->marks_own_orphans;
     c->flags = flags;
     c->n_sources = t->n_streams;
     t->done_bytes = t->progress_bytes = 0;
