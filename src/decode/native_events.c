@@ -686,7 +686,9 @@ void sm_native_measure(struct sm_trace *t, struct sm_native_packet *p, struct sm
     struct sm_stream_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return;
+    static const struct sm_native_stream nothing = {.end_seq = UINT64_MAX, .contiguous = true};
     c->t = t;
+    c->of_stream = &nothing;
     c->stream = p->stream;
     c->flags = SM_CURSOR_EXTENSIONS | (h != NULL ? SM_CURSOR_STACKS : 0);
     c->measuring = true;
