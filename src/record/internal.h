@@ -210,6 +210,9 @@ void sm_codes_forget(void); /* in a forked child */
 size_t sm_meta_build(struct sm_session *session, uint8_t *buf, size_t capacity,
                      uint64_t *start_ticks);
 
+/* ---- sampler.c ---- */
+double sm_log1p_negative(double x); /* ln(1 - x), exact for small x */
+
 /* ---- fork.c ---- */
 void sm_fork_setup(void);
 

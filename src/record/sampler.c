@@ -37,7 +37,6 @@ static double ln(double x) {
     return 2 * z * sum + exponent * 0.693147180559945309417;
 }
 
-double sm_log1p_negative(double x);
 double sm_log1p_negative(double x) {
     if (x >= 1)
         return -1e300;

@@ -17,8 +17,13 @@ struct sm_control *_Atomic sm_control;
 
 /* Counts the sessions of the process and of those it was forked from, so that no two are taken for one another. */
 static uint32_t last_generation;
-/* A thread got stuck inside an event when the last session was stopped: what it uses cannot be reused. */
-static bool poisoned;
+/* A session was stopped while a thread was stuck inside an event (blocked in a write, or interrupted by the very
+   handler that called stop). What the thread uses must stay as it is; the rest of the stop is done by the next call of
+   stop or start that finds the thread gone. */
+static bool stop_pending;
+static enum sm_end_reason stop_reason;
+
+static bool complete_stop(struct sm_control *c, uint64_t deadline_ns);
 
 struct sm_control *sm_control_setup(void) {
     struct sm_control *c = atomic_load_explicit(&sm_control, memory_order_acquire);
@@ -46,7 +51,7 @@ void sm_session_after_fork(void) {
     sm_session.fd = sm_session.tail_fd = -1;
     sm_session.tail = NULL;
     memset(&sm_session.index, 0, sizeof sm_session.index);
-    poisoned = false;
+    stop_pending = false;
 }
 
 /* ---- configuration ---- */
@@ -109,9 +114,6 @@ static bool expand_path(struct sm_session *session, bool child) {
     return !t.overflowed && !tail.overflowed;
 }
 
-/* ln(1 - x); exact enough for small x, where 1 - x would lose it. See sampler.c. */
-double sm_log1p_negative(double x);
-
 static int check_config(const struct sm_recorder_config *c, char *err, size_t err_bytes) {
     if (c->fd < 0 && (c->path == NULL || c->path[0] == 0)) {
         sm_recorder_error(err, err_bytes, "no file to record into", "");
@@ -161,7 +163,7 @@ int sm_session_start_locked(const struct sm_recorder_config *config, uint32_t pa
     }
     if (!c->alive && last_generation != 0)
         sm_session_after_fork();
-    if (poisoned) {
+    if (stop_pending && !complete_stop(c, 0)) {
         sm_recorder_error(err, err_bytes,
                           "a thread is still writing events of the recording that was stopped", "");
         return -1;
@@ -263,15 +265,9 @@ static bool finish_stream(struct sm_stream *s) {
     return sm_stream_flush(s);
 }
 
-static void stop_locked(struct sm_control *c, enum sm_end_reason reason) {
+/* Everything after the handshake. False: a thread is still inside an event; call again later. */
+static bool complete_stop(struct sm_control *c, uint64_t deadline_ns) {
     struct sm_session *session = &sm_session;
-    uint32_t generation = session->generation;
-    /* The stopper's side of the handshake in stream.c. */
-    atomic_store_explicit(&c->active, 0, memory_order_seq_cst);
-    if (!c->symmetric)
-        sm_os_barrier_all();
-
-    uint64_t deadline_ns = sm_os_monotonic_ns() + STOP_WAIT_NS;
     bool stuck = false, all_written = true;
     uint32_t n = sm_slots_count();
     for (uint32_t i = 0; i < n; i++)
@@ -284,18 +280,16 @@ static void stop_locked(struct sm_control *c, enum sm_end_reason reason) {
         sm_output_repair(session);
     for (uint32_t i = 0; i < n; i++) {
         struct sm_stream *s = sm_slots_get(i);
-        if (s->generation == generation &&
+        if (s->generation == session->generation &&
             atomic_load_explicit(&s->busy, memory_order_acquire) == 0)
             all_written &= finish_stream(s);
     }
-    if (!stuck && all_written)
-        sm_output_end(session, failed ? SM_REASON_OUTPUT_FAILED : reason, end_ticks);
+    if (stuck)
+        return false;
+    stop_pending = false;
+    if (all_written)
+        sm_output_end(session, failed ? SM_REASON_OUTPUT_FAILED : stop_reason, end_ticks);
     all_written &= atomic_load_explicit(&session->failed, memory_order_relaxed) == 0;
-
-    if (stuck) { /* its owner will go on some day: file, slot and encoder stay as they are */
-        poisoned = true;
-        return;
-    }
     for (uint32_t i = 0; i < n; i++)
         sm_tail_slot_close(sm_slots_get(i));
     bool locked = sm_os_lock_acquire(&c->slots_lock, 1000); /* see sm_discard_without_stream */
@@ -304,15 +298,27 @@ static void stop_locked(struct sm_control *c, enum sm_end_reason reason) {
     if (locked)
         sm_os_lock_release(&c->slots_lock);
     sm_output_close(session);
+    return true;
+}
+
+static void stop_locked(struct sm_control *c, enum sm_end_reason reason) {
+    if (atomic_load_explicit(&c->active, memory_order_acquire) != 0) {
+        /* The stopper's side of the handshake in stream.c. */
+        atomic_store_explicit(&c->active, 0, memory_order_seq_cst);
+        if (!c->symmetric)
+            sm_os_barrier_all();
+        stop_pending = true;
+        stop_reason = reason;
+    }
+    if (stop_pending)
+        complete_stop(c, sm_os_monotonic_ns() + STOP_WAIT_NS);
 }
 
 void sm_recorder_stop(enum sm_end_reason reason) {
     int saved_errno = errno;
     struct sm_control *c = atomic_load_explicit(&sm_control, memory_order_acquire);
-    if (c != NULL && atomic_load_explicit(&c->active, memory_order_acquire) != 0 &&
-        sm_os_lock_acquire(&c->session_lock, LOCK_LIMIT_MS)) {
-        if (atomic_load_explicit(&c->active, memory_order_acquire) != 0)
-            stop_locked(c, reason);
+    if (c != NULL && c->alive && sm_os_lock_acquire(&c->session_lock, LOCK_LIMIT_MS)) {
+        stop_locked(c, reason);
         sm_os_lock_release(&c->session_lock);
     }
     errno = saved_errno;

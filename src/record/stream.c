@@ -20,8 +20,8 @@
    membarrier is missing, and under ThreadSanitizer, both sides use sequentially consistent accesses.
    The release store busy = 0 hands the stream's contents over to the stopper's acquire load; at the next start,
    the release store of `active` hands the session's fields to the owners' acquire load.
-   A wait has a limit: an owner that is stuck in a write keeps its stream, and its memory and the file
-   descriptor are then never reused (session.c).
+   A wait has a limit: while an owner is stuck inside an event, its stream's memory and the file stay as they are, and
+   the stop is completed later (session.c).
 
    **Death.** SIGKILL, a fatal signal or exec needs no handler here, and no handler is installed that could get into
    the program's way: slots are mapped shared from a file, so whatever was committed stays in the page cache,

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "record/recorder.h"
 
@@ -349,6 +350,52 @@ static void test_broken_pipe(void **state) {
     assert_false(sigismember(&pending, SIGPIPE));
 }
 
+/* Stop called from within an event, as a signal handler that calls exit would: it returns soon, the event is completed, and
+   nothing is lost; the trace is finished by the next stop or start. */
+static int stop_inside;
+static uint32_t symbolize_and_stop(uint64_t code, struct sm_source_location *l, uint32_t max) {
+    if (stop_inside) {
+        stop_inside = 0;
+        sm_recorder_stop(SM_REASON_EXIT);
+    }
+    return symbolize(code, l, max);
+}
+
+static void test_stop_inside_event(void **state) {
+    struct sm_recorder_config c = config();
+    c.symbolize = symbolize_and_stop;
+    for (int again = 0; again < 2; again++) {
+        start(&c);
+        alloc(5, 1);
+        stop_inside = 1;
+        time_t before = time(NULL);
+        assert_true(alloc(5, 77) != 0);
+        assert_true(time(NULL) - before < 4);
+        assert_false(sm_recorder_active());
+        load(); /* as a reader would find it now */
+        assert_true(scan.has_tail);
+        assert_int_equal(scan.n_alloc, 2);
+        assert_int_equal(scan.n_end, 0);
+        if (again == 0) {
+            sm_recorder_stop(SM_REASON_STOPPED);
+            load();
+            assert_false(scan.has_tail);
+            assert_int_equal(scan.n_alloc, 2);
+            assert_int_equal(scan.n_end, 1);
+            assert_int_equal(scan.end_reason, SM_REASON_EXIT);
+        } else {
+            char other[160];
+            snprintf(other, sizeof other, "%s/other", dir);
+            c.path = other;
+            start(&c);
+            load();
+            assert_int_equal(scan.n_end, 1);
+            sm_recorder_stop(SM_REASON_STOPPED);
+            unlink(other);
+        }
+    }
+}
+
 static void test_dev_null(void **state) {
     struct sm_recorder_config c = config();
     c.path = "/dev/null";
@@ -365,11 +412,17 @@ int main(void) {
     mkdir(dir, 0700);
     snprintf(path, sizeof path, "%s/t.smtrace", dir);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_life),         cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_many_packets), cmocka_unit_test(test_deep),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_percent_p),
-        cmocka_unit_test(test_reentered),    cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_broken_pipe),  cmocka_unit_test(test_dev_null),
+        cmocka_unit_test(test_life),
+        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_many_packets),
+        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_percent_p),
+        cmocka_unit_test(test_reentered),
+        cmocka_unit_test(test_pipe),
+        cmocka_unit_test(test_broken_pipe),
+        cmocka_unit_test(test_dev_null),
+        cmocka_unit_test(test_stop_inside_event),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);
