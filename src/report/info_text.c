@@ -325,9 +325,13 @@ static void gc_lines(struct view *v) {
     for (uint32_t i = 0; i < v->end->n_gc; i++) {
         const char *name = sm_counter_name(v->end->gc[i].counter);
         int64_t value = v->end->gc[i].value;
-        sm_buffer_printf(
-            v->out, "  %-22s %s%s\n", name != NULL ? name : "?", value < 0 ? "-" : "",
-            sm_number_count(number, value < 0 ? 0 - (uint64_t)value : (uint64_t)value));
+        uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+        sm_buffer_printf(v->out, "  %-22s %s%s", name != NULL ? name : "?", value < 0 ? "-" : "",
+                         sm_number_count(number, size));
+        if (name != NULL && strstr(name, "_words") != NULL)
+            sm_buffer_printf(v->out, " (%s)",
+                             sm_number_bytes(number, (double)size * v->word_bytes, false));
+        sm_buffer_char(v->out, '\n');
     }
 }
 
