@@ -1,6 +1,7 @@
 /* The reader of native traces (docs/format.md): what its files share. Internal.
 
    native_scan.c     finds the packets (headers only) and the losses between them
+   native_arrange.c  brings them into streams, and the side file with them
    native_meta.c     META and END
    native_syms.c     SYMS
    native_tail.c     the side file
@@ -139,6 +140,14 @@ void sm_native_read_syms(struct sm_trace *t, struct sm_native_packet *p,
 
 /* ---- native_scan.c ---- */
 enum sm_status sm_native_scan(struct sm_trace *t, struct sm_error *err);
+
+/* ---- native_arrange.c ---- */
+bool sm_native_append(struct sm_native_packet **list, uint32_t *n, uint32_t *capacity,
+                      const struct sm_native_packet *p);
+
+/* Sorts what the scan has listed, adds the side file, makes the streams; reports copies and gaps.
+   False when out of memory. */
+bool sm_native_arrange(struct sm_trace *t, bool in_order);
 
 /* ---- native_events.c ---- */
 struct sm_stream_cursor *sm_native_stream_new(struct sm_trace *t, uint32_t stream_index,
