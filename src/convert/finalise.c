@@ -80,13 +80,14 @@ static enum sm_status copy_trace(struct closing *c, struct sm_error *err) {
             return SM_OK;
         }
         uint64_t payload = offset + SM_PACKET_HEADER_BYTES;
+        uint64_t next = payload + h.stored_bytes; /* the sink changes h */
         /* Not a heartbeat either: it speaks of the order in the file. */
         bool copied =
             h.kind != SM_PACKET_INDEX && h.kind != SM_PACKET_END && h.kind != SM_PACKET_HEARTBEAT;
         if (copied && sm_packet_sink_copy(&c->sink, &h, in->data + payload, err) != SM_OK)
             return SM_FAILED;
-        sm_input_done(in, offset, payload + h.stored_bytes);
-        offset = payload + h.stored_bytes;
+        sm_input_done(in, offset, next);
+        offset = next;
     }
     return SM_OK;
 }

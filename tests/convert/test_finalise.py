@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Closing recorded traces: clean end, SIGKILL, torn and foreign bytes, a writer that still runs, a full disk.
 
-usage: test_finalise.py STATMEM RECORDING FINALISE_TOOL DECODER
+usage: test_finalise.py STATMEM RECORDING FINALISE_TOOL DECODER CONTENT
 """
 import json
 import os
@@ -12,13 +12,13 @@ import sys
 import tempfile
 import unittest
 
-STATMEM, RECORDING, TOOL, DECODER = sys.argv[1:5]
+STATMEM, RECORDING, TOOL, DECODER, CONTENT = sys.argv[1:6]
 
 
 def dump(path):
-    """Every event, without what closing may change."""
-    r = subprocess.run([STATMEM, "dump", "--json", path], capture_output=True, text=True, check=True)
-    return r.stdout.splitlines()
+    """Every event and name, as numbers."""
+    r = subprocess.run([CONTENT, path], capture_output=True, text=True, check=True)
+    return json.loads(r.stdout)
 
 
 def info(path):
@@ -71,7 +71,7 @@ class Finalise(unittest.TestCase):
         before, size = dump(self.trace), os.path.getsize(self.trace)
         code, r = finalise(self.trace, "compress")
         self.assertEqual(code, 0)
-        self.assertEqual(r["recovered"], 0)
+        self.assertEqual((r["recovered"], r["torn"]), (0, 0))
         self.assertEqual(r["before"], size)
         self.assertEqual(r["after"], os.path.getsize(self.trace))
         self.assertLess(r["after"], size * 0.8)
@@ -91,6 +91,7 @@ class Finalise(unittest.TestCase):
         code, r = finalise(self.trace, "compress")
         self.assertEqual(code, 0)
         self.assertGreater(r["recovered"], 0)
+        self.assertEqual(r["torn"], 0)
         self.assertEqual(os.listdir(self.dir), ["t.stm"])
         self.assertEqual(dump(self.trace), before)
         self.assertEqual(n_events(self.trace), n)
