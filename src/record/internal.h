@@ -20,8 +20,9 @@
 struct sm_control {
     /* Read by every event, written at start and stop only. */
     _Atomic uint32_t active; /* generation of the session, 0 = none */
-    uint32_t alive;          /* 1 once set up in this process */
-    bool symmetric;          /* no sm_os_barrier_all: both sides use full fences */
+    _Atomic uint32_t
+        alive; /* 1 once set up in this process; release/acquire: the tables of slots.c stand */
+    bool symmetric; /* no sm_os_barrier_all: both sides use full fences */
     char pad0[64 - 12];
 
     /* Rare. */
