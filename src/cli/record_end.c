@@ -110,8 +110,12 @@ static void print_text(struct sm_buffer *out, const struct summary *s) {
         sm_buffer_text(out, " and ");
         sm_text_safe(out, s->memtrace, strlen(s->memtrace));
     }
-    sm_buffer_text(out, "\nstatmem: next: statmem top ");
-    sm_text_safe(out, s->path, strlen(s->path));
+    sm_buffer_char(out, '\n');
+}
+
+static void print_next(struct sm_buffer *out, const char *path) {
+    sm_buffer_text(out, "statmem: next: statmem top ");
+    sm_text_safe(out, path, strlen(path));
     sm_buffer_char(out, '\n');
 }
 
@@ -166,7 +170,8 @@ void sm_record_end(const struct sm_record_end *e) {
     struct sm_buffer out;
     struct sm_json j;
     size_t n_traces = 0;
-    uint64_t forks = 0;
+    uint64_t forks = 0, most = 0;
+    const char *largest = NULL; /* the trace with most samples */
     sm_buffer_init(&out, STDERR_FILENO);
     sm_json_init(&j, &out, true);
     if (e->json) {
@@ -190,6 +195,10 @@ void sm_record_end(const struct sm_record_end *e) {
             print_json(&j, &s);
         else if (!e->quiet && s.readable)
             print_text(&out, &s);
+        if (s.readable && (largest == NULL || s.samples > most)) {
+            largest = s.path;
+            most = s.samples;
+        }
         free(s.memtrace);
     }
     struct sm_error why = {""};
@@ -207,6 +216,8 @@ void sm_record_end(const struct sm_record_end *e) {
         sm_buffer_char(&out, '\n');
     } else {
         print_remarks(&out, e, forks);
+        if (!e->quiet && largest != NULL)
+            print_next(&out, largest);
     }
     sm_buffer_flush(&out);
     sm_buffer_release(&out);

@@ -34,6 +34,7 @@
 static struct sm_request request;
 static struct sm_ocaml_runtime runtime;
 static pid_t recording_pid; /* 0 = none */
+static bool runtime_frees_itself;
 
 /* Relaxed throughout: see the head of the file. */
 static atomic_bool armed;
@@ -79,10 +80,21 @@ static void after_fork_in_child(void) {
     answer_started();
 }
 
+/* OCAMLRUNPARAM=c: the runtime frees all its memory at exit, before we are called. */
+static bool has_cleanup_option(const char *params) {
+    for (const char *s = params; s != NULL; s = strchr(s, ',')) {
+        s += *s == ',';
+        if (*s == 'c')
+            return true;
+    }
+    return false;
+}
+
 static void end_recording(enum sm_end_reason reason) {
     /* On OCaml 5 the runtime's state is per thread; exit() may be called by a thread without one. */
     void *const *state = runtime.major == 5 ? dlsym(RTLD_DEFAULT, "caml_state") : NULL;
-    if (runtime.major == 4 || (state != NULL && *state != NULL))
+    bool has_state = runtime.major == 4 || (state != NULL && *state != NULL);
+    if (has_state && !(reason == SM_REASON_EXIT && runtime_frees_itself))
         sm_tracker_final_counters();
     sm_recorder_stop(reason);
 }
@@ -104,6 +116,7 @@ static void start(void) {
     const char *params = getenv("OCAMLRUNPARAM");
     if (params == NULL)
         params = getenv("CAMLRUNPARAM");
+    runtime_frees_itself = has_cleanup_option(params);
     if (!sm_yield_possible(&runtime) && !request.force) {
         sm_answer(
             &request, SM_ANSWER_REFUSED,

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,6 +111,50 @@ class Transparency(Case):
             text = run(["objdump", "-d", "-s", "-j", ".text", "-j", ".data", "m.o"], cwd=folder).stdout
             results.append((contents, text))
         self.assertEqual(results[0], results[1])
+
+
+    def test_programs_of_the_distribution(self):
+        """Unmodified programs of others, when they are here and of this compiler's version."""
+        found = 0
+        folder = tempfile.mkdtemp(dir=programs.WORK)
+        with open(os.path.join(folder, "g.mly"), "w") as f:
+            f.write("%token <int> A\n%token PLUS EOF\n%left PLUS\n%start <int> main\n%type <int> e\n%%\n"
+                    "main: x = e EOF { x }\ne: x = A { x } | x = e PLUS y = e { x + y }\n")
+        with open(os.path.join(folder, "x.ml"), "w") as f:
+            f.write("let x = 1\n")
+        for command, made in [(["menhir", "--dump", "g.mly"], "g.ml"), (["ocamlfind", "list"], None),
+                              (["unison", "-version"], None), (["ocamldep.opt", "x.ml"], None)]:
+            program = shutil.which(command[0])
+            if program is None:
+                continue
+            verdict = json.loads(run([programs.STATMEM, "doctor", "--json", program]).stdout)
+            if not verdict.get("ocaml_version", "").startswith(programs.VERSION):
+                continue
+            found += 1
+            with self.subTest(command[0]):
+                plain = run(command, cwd=folder)
+                before = open(os.path.join(folder, made)).read() if made else None
+                recorded = Recorded(command, rate="1e-2", cwd=folder)
+                self.assertEqual((recorded.output, recorded.code), (plain.stdout, plain.returncode))
+                self.assertGreater(self.sound(recorded)["samples"], 20)
+                if made:
+                    self.assertEqual(open(os.path.join(folder, made)).read(), before)
+        if found == 0:
+            self.skipTest("none here")
+
+    def test_the_runtime_frees_itself(self):
+        environment = dict(os.environ, OCAMLRUNPARAM="c")
+        recorded = self.same_as_untraced([compile("alloc"), "100"], environment=environment)
+        self.assertEqual(self.sound(recorded)["end"]["gc"], {})
+
+    def test_counters_at_the_end(self):
+        """END holds the runtime's own figures."""
+        recorded = self.same_as_untraced([compile("alloc"), "300"], rate="1e-6")
+        gc = recorded.info()["end"]["gc"]
+        text = run([compile("alloc"), "300"], env=dict(os.environ, OCAMLRUNPARAM="v=0x400")).stderr.decode()
+        for name in ["minor_words", "promoted_words", "minor_collections"]:
+            counted = float(re.search(r"^" + name + r":\s*([0-9.]+)", text, re.M).group(1))
+            self.assertAlmostEqual(gc[name], counted, delta=0.02 * counted + 1)
 
 
 class Oracle(Case):
