@@ -12,9 +12,9 @@
 struct sm_top_options {
     enum sm_group_by by;
     enum sm_metric metric;
-    bool inclusive;         /* sort by totals with callees */
-    uint64_t n_rows;        /* 0 = all */
-    unsigned caller_depth;  /* 0 = none */
+    bool inclusive;                    /* sort by totals with callees */
+    uint64_t n_rows;                   /* 0 = all */
+    unsigned caller_depth;             /* 0 = none */
     struct sm_profile_options profile; /* `leaf` is set by sm_top_make */
     /* presentation */
     bool bytes, colours, utf8;
@@ -50,7 +50,7 @@ uint64_t sm_top_key(const struct sm_top *top, uint32_t group); /* what rows are 
 /* What a row or caller is called, not made safe. `place` may stay empty. */
 void sm_top_name(const struct sm_top *top, uint32_t group, struct sm_buffer *name,
                  struct sm_buffer *place);
-void sm_spot_name(const struct sm_top *top, uint32_t spot, struct sm_buffer *name,
+void sm_spot_name(const struct sm_top *top, uint32_t number, struct sm_buffer *name,
                   struct sm_buffer *place);
 /* Rows to show. */
 size_t sm_top_shown(const struct sm_top *top);

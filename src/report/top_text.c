@@ -155,9 +155,8 @@ static void callers(struct view *v, uint32_t group) {
                                v->options->caller_depth, CALLER_LINES, list);
     for (unsigned i = 0; i < n; i++) {
         char prefix[96];
-        size_t indent = 2 * (list[i].depth < 16 ? list[i].depth : 16);
-        memset(prefix, ' ', indent);
-        strcpy(prefix + indent, v->options->utf8 ? "← " : "< ");
+        int indent = 2 * (list[i].depth < 16 ? (int)list[i].depth : 16);
+        snprintf(prefix, sizeof prefix, "%*s%s", indent, "", v->options->utf8 ? "← " : "< ");
         if (v->options->metric == SM_BLOCKS) {
             for (unsigned k = 0; k < 2; k++)
                 sm_table_cell(&v->table, SM_DIM, NULL);
