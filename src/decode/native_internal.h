@@ -7,6 +7,7 @@
    native_tail.c     the side file
    native_payload.c  one packet's payload: checksum, decompression; the only user of zstd
    native_events.c   events of one stream: the hot loop
+   native_packets.c  what a stream's reader does once per packet
    native.c          the backend: has_object, release
 
    Memory: 72 bytes per packet, names, and per open stream what its current packet needs, which is
@@ -149,7 +150,7 @@ bool sm_native_append(struct sm_native_packet **list, uint32_t *n, uint32_t *cap
    False when out of memory. */
 bool sm_native_arrange(struct sm_trace *t, bool in_order);
 
-/* ---- native_events.c ---- */
+/* ---- native_events.c, native_packets.c ---- */
 struct sm_stream_cursor *sm_native_stream_new(struct sm_trace *t, uint32_t stream_index,
                                               unsigned flags);
 enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event *event);
