@@ -17,8 +17,9 @@ static const uint8_t *step_location(const uint8_t *p, const uint8_t *end, bool b
             if ((word >> shift & 31) != SM_MT_MTF_NEW)
                 continue;
             p = p < end ? memchr(p, 0, (size_t)(end - p)) : NULL;
-            if (p++ == NULL)
+            if (p == NULL)
                 return NULL;
+            p++;
         }
     }
     return p;
