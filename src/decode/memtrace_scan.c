@@ -235,8 +235,8 @@ static void walk_file(struct scan *s) {
                 sm_trace_add_loss(
                     s->t, SM_LOSS_CONCATENATED, UINT32_MAX, offset, s->bytes - offset, 0, false,
                     "another trace (process %llu) begins here in the same file; it is "
-                    "part %u",
-                    (unsigned long long)h.pid, s->part + 1);
+                    "number %u, counted from 1 (--part)",
+                    (unsigned long long)h.pid, s->part + 2);
                 return;
             }
             first = false;
@@ -391,8 +391,8 @@ enum sm_status sm_mt_scan(struct sm_trace *t, struct sm_error *err) {
         m->version = h.version;
     walk_file(&s);
     if (t->options.part > s.part && !s.no_memory) {
-        sm_error_set(err, "there is no part %u: the file holds %u trace%s", t->options.part,
-                     s.part + 1, s.part == 0 ? "" : "s");
+        sm_error_set(err, "there is no trace %u: the file holds %u trace%s, counted from 1",
+                     t->options.part + 1, s.part + 1, s.part == 0 ? "" : "s");
         free(s.stream_of);
         return SM_FAILED;
     }

@@ -324,8 +324,8 @@ static void report_others(struct scan *s) {
             sm_trace_add_loss(s->t, SM_LOSS_CONCATENATED, UINT32_MAX, s->parts[i].offset,
                               s->parts[i].bytes, s->parts[i].events, true,
                               "the file holds %u traces one after another; this is another one: "
-                              "part %u of 0..%u",
-                              s->n_parts, i, s->n_parts - 1);
+                              "number %u, counted from 1 (--part)",
+                              s->n_parts, i + 1);
     if (s->foreign_packets > 0)
         sm_trace_add_loss(s->t, SM_LOSS_FOREIGN, UINT32_MAX, s->foreign_offset, s->foreign_bytes,
                           s->foreign_events, true,
@@ -390,9 +390,8 @@ enum sm_status sm_native_scan(struct sm_trace *t, struct sm_error *err) {
         .t = t, .n = n, .data = t->input.data, .bytes = t->input.bytes, .in_order = true};
     find_parts(&s);
     if (t->options.part >= s.n_parts) {
-        sm_error_set(err,
-                     "part %u was asked for, but the file holds %u trace%s (parts count from 0)",
-                     t->options.part, s.n_parts, s.n_parts == 1 ? "" : "s");
+        sm_error_set(err, "there is no trace %u: the file holds %u trace%s, counted from 1",
+                     t->options.part + 1, s.n_parts, s.n_parts == 1 ? "" : "s");
         return SM_FAILED;
     }
     const struct part *part = &s.parts[t->options.part];

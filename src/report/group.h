@@ -31,7 +31,8 @@ struct sm_spot {
 struct sm_group {
     uint32_t spot; /* one of its spots, for its name; the key for domains, threads, sources */
     struct sm_weights own;
-    uint64_t total; /* of one metric, with callees, each allocation once (recursion!); places only */
+    uint64_t
+        total; /* of one metric, with callees, each allocation once (recursion!); places only */
 };
 
 enum sm_metric {

@@ -124,7 +124,8 @@ void sm_top_name(const struct sm_top *top, uint32_t group, struct sm_buffer *nam
             sm_buffer_text(name, "thread");
         if (owner->name[0] != 0)
             sm_buffer_printf(name, " '%s'", owner->name);
-        sm_buffer_printf(place, "domain %" PRIu64 ", stream %" PRIu32, owner->domain, owner->stream);
+        sm_buffer_printf(place, "domain %" PRIu64 ", stream %" PRIu32, owner->domain,
+                         owner->stream);
         return;
     case SM_BY_SOURCE:
         source_name(key, name);

@@ -3,7 +3,7 @@
    Usage: mktrace TEXT TRACE
 
      meta KEY VALUE              executable, host, context, params, ocaml, writer, args (words), rate,
-                                 rate_origin, word_bits, pid, start_ns, depth_limit, mode, kind
+                                 rate_origin, word_bits, pid, session, start_ns, depth_limit, mode, kind
      loc CODE FILE FUNCTION LINE START END [FLAGS]
                                  repeated for one code: inlined, outermost first
      owner STREAM DOMAIN TID [NAME]   from here on
@@ -171,6 +171,8 @@ static void set_meta(struct maker *m, char **rest) {
         m->word_bits = number(m, rest);
     } else if (strcmp(key, "pid") == 0) {
         m->pid = number(m, rest);
+    } else if (strcmp(key, "session") == 0) {
+        m->b.session = number(m, rest);
     } else if (strcmp(key, "start_ns") == 0) {
         m->start_ns = number(m, rest);
     } else {
