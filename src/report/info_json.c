@@ -48,11 +48,11 @@ void sm_info_warnings(struct sm_warnings *w, struct sm_trace *t, const struct sm
         info->n_domains > sm_trace_n_streams(t))
         warn(w,
              "%" PRIu32 " domains ran in %" PRIu32
-             " slots, one after the other. OCaml 5 gives each "
+             " slot%s, one after the other. OCaml 5 gives each "
              "domain of a slot the same random numbers, so that samples of many short, equal "
              "domains "
              "are not independent: the intervals are too narrow.",
-             info->n_domains, sm_trace_n_streams(t));
+             info->n_domains, sm_trace_n_streams(t), sm_trace_n_streams(t) == 1 ? "" : "s");
     if (info->lost_stacks > 0)
         warn(w,
              "%" PRIu64
