@@ -452,6 +452,9 @@ read_event(struct sm_stream_cursor *c, bool big, bool patched, struct sm_event *
     e->size = e->n_samples = 0;
     e->frames = NULL;
     e->n_frames = e->common_prefix = 0;
+    e->op = 0;
+    e->payload = NULL;
+    e->payload_bytes = 0;
     if (id > SM_MT_SHORT_BASE || id == SM_MT_ALLOC) {
         if (id > SM_MT_SHORT_BASE + SM_MT_SHORT_MAX_WORDS)
             return NULL;

@@ -325,7 +325,8 @@ static void zeroed_removed_doubled_noise(void **state) {
     }
 }
 
-/* With an argument: writes the good files, as seeds for tests/fuzz, to PREFIX2 and PREFIX3. */
+/* With an argument: writes the good files, as seeds for tests/fuzz (whose first byte holds the target's
+   options), to PREFIX2 and PREFIX3. */
 int main(int argc, char **argv) {
     if (argc == 2) {
         for (unsigned version = 2; version <= 3; version++) {
@@ -333,7 +334,8 @@ int main(int argc, char **argv) {
             make_file(version);
             snprintf(name, sizeof name, "%s%u", argv[1], version);
             FILE *f = fopen(name, "wb");
-            if (f == NULL || fwrite(file.bytes, 1, file.n, f) != file.n || fclose(f) != 0)
+            if (f == NULL || fputc(0, f) < 0 || fwrite(file.bytes, 1, file.n, f) != file.n ||
+                fclose(f) != 0)
                 return 1;
         }
         free(file.bytes);
