@@ -326,7 +326,7 @@ class Runtime(Case):
 
     def test_threads(self):
         """A36: stacks of the right thread."""
-        recorded = self.same_as_untraced([compile("threads")], rate="1")
+        recorded = self.same_as_untraced([compile("threads")], rate="0.1")
         self.sound(recorded)
         by_thread = {}
         for event in recorded.events():
