@@ -70,7 +70,7 @@ static int run(const struct sm_invocation *in) {
 const struct sm_command sm_cmd_dump = {
     .name = "dump",
     .summary = "show every event of a trace, one line each, in the order of time",
-    .usage = "[OPTION]... TRACE",
+    .usage = "[OPTION]... [TRACE]",
     .description =
         "Each line holds: the time in seconds since the start of the trace, the domain (d0), the "
         "kind "

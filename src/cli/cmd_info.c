@@ -26,7 +26,7 @@ static int run(const struct sm_invocation *in) {
                                 .colours = sm_want_colours(in),
                                 .utf8 = sm_terminal_utf8(),
                                 .width = sm_terminal_width(STDOUT_FILENO, 100),
-                                .path = in->arguments[0]};
+                                .path = sm_trace_input_path(in)};
     struct sm_info info = {0};
     struct sm_error err;
     if (!o.quick && sm_info_collect(&info, trace, &err) != SM_OK) {
@@ -48,7 +48,7 @@ static int run(const struct sm_invocation *in) {
 const struct sm_command sm_cmd_info = {
     .name = "info",
     .summary = "show what a trace holds: program, sampling, totals, losses",
-    .usage = "[OPTION]... TRACE",
+    .usage = "[OPTION]... [TRACE]",
     .description =
         "Sizes are estimates: each stands with its 95 % interval and the number of samples behind "
         "it. "

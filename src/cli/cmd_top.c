@@ -120,7 +120,7 @@ static int run(const struct sm_invocation *in) {
                                .colours = sm_want_colours(in),
                                .utf8 = sm_terminal_utf8(),
                                .width = sm_terminal_width(STDOUT_FILENO, 120),
-                               .path = in->n_arguments > 0 ? in->arguments[0] : ""};
+                               .path = sm_trace_input_path(in)};
     if (!numbers(in, &o))
         return SM_EXIT_USAGE;
     if (sm_option_given(in, "json") && sm_option_given(in, "csv"))
@@ -138,7 +138,7 @@ static int run(const struct sm_invocation *in) {
 const struct sm_command sm_cmd_top = {
     .name = "top",
     .summary = "show the hottest allocation sites and who calls them",
-    .usage = "[OPTION]... TRACE",
+    .usage = "[OPTION]... [TRACE]",
     .description =
         "Each row is an allocation site (or function, file, domain, ...: --by) with the estimated "
         "size, "

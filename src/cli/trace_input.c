@@ -1,7 +1,10 @@
 /* See trace_input.h. */
 #include "cli/trace_input.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/output.h"
@@ -10,10 +13,47 @@
 
 #define LOSSES_TOLD 8
 
+/* The *.stm in the working directory that was modified last: what `record` has just written. */
+static const char *newest_trace(void) {
+    static char name[NAME_MAX + 1];
+    struct timespec best = {0, 0};
+    bool found = name[0] != 0;
+    if (found)
+        return name; /* the same all along, whatever appears meanwhile */
+    DIR *dir = opendir(".");
+    for (struct dirent *d; dir != NULL && (d = readdir(dir)) != NULL;) {
+        struct stat st;
+        size_t n = strlen(d->d_name);
+        if (n <= 4 || strcmp(d->d_name + n - 4, ".stm") != 0 || stat(d->d_name, &st) != 0 ||
+            !S_ISREG(st.st_mode))
+            continue;
+        if (found && (st.st_mtim.tv_sec < best.tv_sec ||
+                      (st.st_mtim.tv_sec == best.tv_sec && st.st_mtim.tv_nsec <= best.tv_nsec)))
+            continue;
+        best = st.st_mtim;
+        memcpy(name, d->d_name, n + 1);
+        found = true;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return found ? name : NULL;
+}
+
+const char *sm_trace_input_path(const struct sm_invocation *in) {
+    const char *newest = in->n_arguments > 0 ? in->arguments[0] : newest_trace();
+    return newest != NULL ? newest : "";
+}
+
 int sm_trace_input_open(const struct sm_invocation *in, struct sm_trace **trace) {
     *trace = NULL;
-    if (in->n_arguments == 0)
-        return sm_usage_error(in, "name a trace file, or - for standard input");
+    if (in->n_arguments == 0) {
+        const char *newest = newest_trace();
+        if (newest == NULL)
+            return sm_usage_error(in, "name a trace file, or - for standard input (there is no "
+                                      "*.stm in this directory)");
+        sm_complain("statmem: the newest trace here is %s", newest);
+        return sm_trace_input_open_path(in, newest, trace);
+    }
     if (in->n_arguments > 1)
         return sm_usage_error(in, "one trace at a time; '%.200s' is one too many",
                               in->arguments[1]);

@@ -19,11 +19,14 @@
 #define SM_COLOR_OPTION                                                                            \
     { 0, "color", SM_ARG_CHOICE, "WHEN", "auto|always|never", "Use colours" }
 
-/* Opens the only positional argument. On trouble it has been told, *trace is NULL and the exit code is
+/* Opens the only positional argument; without one, the newest *.stm of the working directory. On trouble it has been told, *trace is NULL and the exit code is
    returned; else SM_EXIT_OK. */
 int sm_trace_input_open(const struct sm_invocation *in, struct sm_trace **trace);
 
-/* The same for commands that have other positional arguments too. */
+/* The name of the trace that sm_trace_input_open takes; "" when there is none. */
+const char *sm_trace_input_path(const struct sm_invocation *in);
+
+/* sm_trace_input_open for commands that have other positional arguments too. */
 int sm_trace_input_open_path(const struct sm_invocation *in, const char *path,
                              struct sm_trace **trace);
 
