@@ -28,12 +28,12 @@ test: ## run every test (OCaml 4.13/4.14 and 5.3)
 	@tools/install-deps test
 	@tools/ocaml-toolchain 4.13 >/dev/null
 	@tools/ocaml-toolchain 5.3 >/dev/null
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build MESON_OPTIONS="$(MESON_OPTIONS) -Dtests=enabled"
 	@tools/run-tests $(BUILD)
 
 test-all: ## the same, and on OCaml 4.14, 5.4 and 5.5 too (slow)
 	@tools/install-deps test
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build MESON_OPTIONS="$(MESON_OPTIONS) -Dtests=enabled"
 	@tools/run-tests --all $(BUILD)
 
 bench: ## measure overhead, cost per sample, bytes per event, decoding speed
