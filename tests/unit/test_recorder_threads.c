@@ -59,7 +59,11 @@ static void test_short_threads(void **state) {
     assert_int_equal(scan.end_owners, n);
     assert_true(scan.end_peak <= 5);
     assert_true(scan.n_owner >= n);
-    assert_int_equal(scan.next_packet[0][5], 0); /* no sixth stream */
+    /* Five streams at most; which, depends on the threads of the tests before. */
+    int n_streams = 0;
+    for (size_t i = 0; i < sizeof scan.next_packet[0] / sizeof scan.next_packet[0][0]; i++)
+        n_streams += scan.next_packet[0][i] != 0;
+    assert_in_range(n_streams, 1, 5);
     assert_int_equal(scan.end_discarded, 0);
 }
 
