@@ -13,6 +13,7 @@
 #include "encode/event_encoder.h"
 #include "encode/syms_encoder.h"
 #include "format/wire.h"
+#include "record/clock.h"
 #include "record/recorder.h"
 
 /* ---- control: the page that decides whether anything happens ----
@@ -50,6 +51,7 @@ struct sm_stream {
     struct sm_event_encoder *encoder;
     uint8_t *slot; /* SM_TAIL_SLOT_BYTES, laid out as docs/format.md section 8; NULL = none */
     uint64_t token_base;
+    struct sm_event_clock clock;
     uint32_t tick_ns;
     uint32_t safe_frames; /* a stack of so many frames fits into an empty packet */
 
@@ -122,6 +124,7 @@ struct sm_session {
     uint64_t id; /* "session" of the format */
     uint32_t pid;
     uint32_t tick_ns;
+    struct sm_clock_base clock;
     uint32_t depth_limit;
     double rate;
     double log1p_rate; /* ln(1 - rate) */
@@ -147,12 +150,10 @@ bool sm_stream_prepare(struct sm_stream *s, uint64_t now_ticks);
 void sm_stream_discard(struct sm_stream *s, enum sm_discard_reason reason, uint32_t n);
 void sm_stream_take_over_reentered(struct sm_stream *s);
 
-static inline uint64_t sm_stream_now(uint32_t tick_ns) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    if (tick_ns == 1000) /* without a division by a variable */
-        return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
-    return ((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec) / tick_ns;
+static inline uint64_t sm_stream_now(struct sm_stream *s) {
+    uint64_t ns = sm_clock_now(&s->clock, &sm_session.clock);
+    /* A division by a constant is a multiplication. */
+    return __builtin_expect(s->tick_ns == 1000, 1) ? ns / 1000 : ns / s->tick_ns;
 }
 
 /* ---- slots.c: which stream belongs to whom ---- */
