@@ -169,10 +169,10 @@ CAMLprim value statmem_ml_writer_alloc(value v, value figures, value time, value
     for (uint32_t i = 0; i < n; i++)
         list[i] = (uint64_t)Long_val(Field(codes, i));
     pthread_mutex_lock(&x->lock);
-    enum sm_status status = sm_memtrace_put_alloc(
-        x->w, domain, Int64_val(time), (uint64_t)Long_val(Field(figures, 1)),
-        (uint64_t)Long_val(Field(figures, 2)), (unsigned)Long_val(Field(figures, 3)), list, n, &id,
-        &err);
+    enum sm_status status =
+        sm_memtrace_put_alloc(x->w, domain, Int64_val(time), (uint64_t)Long_val(Field(figures, 1)),
+                              (uint64_t)Long_val(Field(figures, 2)),
+                              (unsigned)Long_val(Field(figures, 3)), list, n, &id, &err);
     if (status == SM_OK)
         note_owner(x, id, domain);
     pthread_mutex_unlock(&x->lock);
@@ -191,9 +191,8 @@ CAMLprim value statmem_ml_writer_ref(value v, value promote, value domain, value
     uint32_t at = (uint32_t)Long_val(domain);
     pthread_mutex_lock(&x->lock);
     uint32_t owner = obj / ID_CHUNK < x->n_owners ? x->owners[obj / ID_CHUNK] : at;
-    enum sm_status status =
-        (Bool_val(promote) ? sm_memtrace_put_promote : sm_memtrace_put_collect)(
-            x->w, at, owner, Int64_val(time), obj, &err);
+    enum sm_status status = (Bool_val(promote) ? sm_memtrace_put_promote : sm_memtrace_put_collect)(
+        x->w, at, owner, Int64_val(time), obj, &err);
     pthread_mutex_unlock(&x->lock);
     if (status != SM_OK)
         caml_failwith(err.text);
@@ -205,7 +204,7 @@ CAMLprim value statmem_ml_writer_flush(value v, value last) {
     struct writer *x = Writer_val(v);
     struct sm_error err;
     pthread_mutex_lock(&x->lock);
-    enum sm_status status = x->out == NULL ? SM_OK
+    enum sm_status status = x->out == NULL   ? SM_OK
                             : Bool_val(last) ? sm_memtrace_writer_close(x->w, &err)
                                              : sm_memtrace_writer_flush(x->w, &err);
     if (status == SM_OK && x->out != NULL && fflush(x->out) != 0) {

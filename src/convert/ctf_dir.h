@@ -13,7 +13,7 @@ struct sm_ctf_dir;
 
 /* Makes the directory, which must not exist or be empty, `metadata` and the first stream file. The
    header's version is not used (it is 3). locate as in convert/memtrace_writer.h. */
-enum sm_status sm_ctf_dir_new(struct sm_ctf_dir **d, const char *path,
+enum sm_status sm_ctf_dir_new(struct sm_ctf_dir **out, const char *path,
                               const struct sm_memtrace_header *header,
                               sm_memtrace_locate_fn *locate, void *locate_ctx,
                               struct sm_error *err);

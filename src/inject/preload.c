@@ -172,12 +172,12 @@ static inline bool waiting_for(enum sm_ocaml_kind kind) {
 
 /* ---- interposed functions ---- */
 
-EXPORTED ssize_t readlink(const char *path, char *buf, size_t bytes) {
+EXPORTED ssize_t readlink(const char *path, char *buf, size_t len) {
     if (waiting_for(SM_OCAML_NATIVE) && strcmp(path, "/proc/self/exe") == 0)
         start_if_ready();
     if (next_readlink != NULL)
-        return next_readlink(path, buf, bytes);
-    return syscall(SYS_readlinkat, AT_FDCWD, path, buf, bytes); /* before our constructor */
+        return next_readlink(path, buf, len);
+    return syscall(SYS_readlinkat, AT_FDCWD, path, buf, len); /* before our constructor */
 }
 
 /* What readlink is in programs built with _FORTIFY_SOURCE. */

@@ -136,11 +136,12 @@ void sm_answer(const struct sm_request *r, enum sm_answer kind, const char *text
     int saved_errno = errno;
     char line[5000], pid_text[24];
     size_t n = 0;
-    char *pid = put_number(pid_text + sizeof pid_text, (uint64_t)getpid());
-    const char *parts[] = {kinds[kind], " ", NULL, " ", text, "\n"};
+    pid_text[sizeof pid_text - 1] = 0;
+    const char *pid = put_number(pid_text + sizeof pid_text - 1, (uint64_t)getpid());
+    const char *parts[] = {kinds[kind], " ", pid, " ", text, "\n"};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        const char *s = parts[i] != NULL ? parts[i] : pid;
-        size_t bytes = parts[i] != NULL ? strlen(s) : (size_t)(pid_text + sizeof pid_text - pid);
+        const char *s = parts[i];
+        size_t bytes = strlen(s);
         if (bytes > sizeof line - 1 - n)
             bytes = sizeof line - 1 - n;
         for (size_t j = 0; j < bytes; j++) /* one answer, one line */

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "ocaml/symbols.h"
 #include "ocaml/native.h"
+#include "ocaml/symbols.h"
 #include "record/native_code.h"
 
 static const struct sm_ocaml_runtime *runtime;

@@ -86,7 +86,8 @@ static void test_environment(void **state) {
     assert_int_equal(statmem_start_if_requested(err, sizeof err), 1);
     assert_true(statmem_rate() == 0.25);
     statmem_stop();
-    const char *wrong[] = {"", "x", "1e", "-1", "0", "2", "0.1x", "nan", "1e-999", "1/0", "1/", "3/2"};
+    const char *wrong[] = {"",     "x",   "1e",     "-1",  "0",  "2",
+                           "0.1x", "nan", "1e-999", "1/0", "1/", "3/2"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         setenv("MEMTRACE_RATE", wrong[i], 1);
         assert_int_equal(statmem_start_if_requested(err, sizeof err), -1);
