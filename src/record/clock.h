@@ -1,70 +1,75 @@
-/* The time of events: CLOCK_MONOTONIC, in ticks, mostly without asking the system. Hook-safe.
+/* The time of events, in ticks of CLOCK_MONOTONIC. clock_gettime is the largest single cost of an event; the
+   processor's counter costs less than half. So each stream reads the real clock once in SM_CLOCK_SPAN_NS and
+   extrapolates with the counter in between.
 
-   clock_gettime costs 25-30 ns, half of what a short event costs altogether; reading the processor's
-   time-stamp counter costs 8-12. So a stream asks the system once in a while and adds what the counter
-   has advanced since:
+   Why that is sound:
+   - It is done only where the counter never stops nor changes its speed (CPUID says so) and the kernel itself
+     keeps time with it ("tsc" is its clock source: it has verified that the cores' counters agree, and watches
+     them). Then CLOCK_MONOTONIC *is* this counter, scaled by a factor that only the kernel's discipline changes
+     (at most 500 ppm: 0.5 us in a span).
+   - A real reading counts when it stands between two readings of the counter so close together that
+     it is exact to a fraction of a microsecond; otherwise (the thread was preempted there) it is used for its
+     event and the next event reads the clock again.
+   - The factor is not assumed but measured, between two such readings at least a span apart, and again at
+     each. Extrapolation begins when two measurements in a row agree to 500 ppm, and ends when they do
+     not (a suspended machine, a migrated guest): then every event reads the clock until they do again.
+   - A counter that runs backwards or jumps leaves the span, because the difference is unsigned.
+   Where any of this is missing, or with STATMEM_CLOCK=system in the environment, every event asks the system.
+   Errors are thus bounded by span * 500 ppm and the readings' own inexactness, below 2 us together, and
+   do not add up. The encoder never lets the time of a stream decrease.
 
-       ns = anchor_ns + (tsc - anchor_tsc) * ns_per_cycle          while tsc - anchor_tsc < window
-
-   Why this may be trusted:
-   - It is done only where the kernel itself keeps its clock by that counter (clocksource "tsc", which it
-     drops when counters of processors disagree or stop), on a processor that calls it invariant.
-   - A window is a millisecond, then the system is asked again; whatever went wrong in between (a virtual machine
-     moved, say) is over by then. At each new anchor the two are compared; when they differ by more than
-     SM_CLOCK_TOLERANCE_NS the stream asks the system for every event from then on.
-   - ns_per_cycle comes from the session's start to the anchor, 4 ms at least; until then the system is asked.
-     The error of a reading is about 50 ns, so that of the rate below 2e-5: 20 ns in a window, a fiftieth of a tick.
-   - Times never decrease within a stream: the encoder gives the last one again (docs/format.md, 5).
-
-   Where any of this is missing, every event asks the system. STATMEM_CLOCK=system in the environment makes it so too. */
+   The state belongs to the stream's owner; sm_clock_usable may be called by any thread. */
 #ifndef SM_RECORD_CLOCK_H
 #define SM_RECORD_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/os.h"
+
 #if defined(__x86_64__)
 #include <x86intrin.h>
-static inline uint64_t sm_cycles(void) {
+#define SM_CLOCK_HAVE_COUNTER 1
+static inline uint64_t sm_clock_counter(void) {
     return __rdtsc();
 }
 #else
-static inline uint64_t sm_cycles(void) {
+#define SM_CLOCK_HAVE_COUNTER 0
+static inline uint64_t sm_clock_counter(void) {
     return 0;
 }
 #endif
 
-#define SM_CLOCK_WINDOW_NS 1000000u
-#define SM_CLOCK_CALIBRATION_NS 4000000u
-#define SM_CLOCK_TOLERANCE_NS 20000u
+#define SM_CLOCK_SPAN_NS 1000000u
 
-/* Of the session: written before it is published, then only read. */
-struct sm_clock_base {
-    bool usable; /* the counter is what the kernel's clock is made of */
-    uint64_t start_cycles, start_ns;
+struct sm_stream_clock {
+    /* Of every event. */
+    uint64_t counter;    /* of the last real reading that counts */
+    uint64_t span;       /* extrapolate for so many counts; 0 = read the clock */
+    uint64_t ticks;      /* time at `counter` */
+    uint64_t fraction;   /* and its fraction of a tick, 2^-32 */
+    uint64_t tick_scale; /* ticks in a count, 2^-32 */
+    /* Of readings. */
+    uint64_t ns;       /* time at `counter` */
+    uint64_t ns_scale; /* nanoseconds in a count as last measured, 2^-32; 0 = not known */
+    uint32_t tick_ns;
+    bool plain;    /* never extrapolate */
+    bool anchored; /* `counter` and `ns` stand */
 };
 
-/* Of a stream: its owner's alone. */
-struct sm_event_clock {
-    uint64_t anchor_cycles;
-    uint64_t window_cycles; /* 0 = ask the system */
-    uint64_t anchor_ns;
-    uint64_t ns_per_cycle; /* times 2^32 */
-    bool distrusted;       /* for the rest of the session */
-};
+/* True when this machine's counter will do and STATMEM_CLOCK=system is not in the environment. Reads a file: call it at the start of a session. */
+bool sm_clock_usable(void);
 
-void sm_clock_begin(struct sm_clock_base *base);
+void sm_clock_begin(struct sm_stream_clock *c, uint32_t tick_ns, bool plain);
 
-/* Asks the system, and sets the next anchor. */
-uint64_t sm_clock_anchor(struct sm_event_clock *clock, const struct sm_clock_base *base);
+/* Reads the real clock; not inline. */
+uint64_t sm_clock_read(struct sm_stream_clock *c);
 
-/* Nanoseconds of CLOCK_MONOTONIC. */
-static inline uint64_t sm_clock_now(struct sm_event_clock *clock,
-                                    const struct sm_clock_base *base) {
-    uint64_t advanced = sm_cycles() - clock->anchor_cycles;
-    if (__builtin_expect(advanced < clock->window_cycles, 1))
-        return clock->anchor_ns + (advanced * clock->ns_per_cycle >> 32);
-    return sm_clock_anchor(clock, base);
+static inline uint64_t sm_clock_ticks(struct sm_stream_clock *c) {
+    uint64_t counts = SM_CLOCK_HAVE_COUNTER ? sm_clock_counter() - c->counter : 0;
+    if (__builtin_expect(counts >= c->span, 0))
+        return sm_clock_read(c);
+    return c->ticks + ((c->fraction + counts * c->tick_scale) >> 32);
 }
 
 #endif

@@ -51,8 +51,7 @@ struct sm_stream {
     struct sm_event_encoder *encoder;
     uint8_t *slot; /* SM_TAIL_SLOT_BYTES, laid out as docs/format.md section 8; NULL = none */
     uint64_t token_base;
-    struct sm_event_clock clock;
-    uint32_t tick_ns;
+    struct sm_stream_clock clock;
     uint32_t safe_frames; /* a stack of so many frames fits into an empty packet */
 
     /* Of the session. */
@@ -124,7 +123,7 @@ struct sm_session {
     uint64_t id; /* "session" of the format */
     uint32_t pid;
     uint32_t tick_ns;
-    struct sm_clock_base clock;
+    bool plain_clock; /* every event asks the system for the time */
     uint32_t depth_limit;
     double rate;
     double log1p_rate; /* ln(1 - rate) */
@@ -149,12 +148,6 @@ void sm_stream_leave(struct sm_stream *s);
 bool sm_stream_prepare(struct sm_stream *s, uint64_t now_ticks);
 void sm_stream_discard(struct sm_stream *s, enum sm_discard_reason reason, uint32_t n);
 void sm_stream_take_over_reentered(struct sm_stream *s);
-
-static inline uint64_t sm_stream_now(struct sm_stream *s) {
-    uint64_t ns = sm_clock_now(&s->clock, &sm_session.clock);
-    /* A division by a constant is a multiplication. */
-    return __builtin_expect(s->tick_ns == 1000, 1) ? ns / 1000 : ns / s->tick_ns;
-}
 
 /* ---- slots.c: which stream belongs to whom ---- */
 int sm_slots_setup(void);   /* once per process: the key that tells of a thread's end */

@@ -191,7 +191,7 @@ int sm_session_start_locked(const struct sm_recorder_config *config, uint32_t pa
         return -1;
     }
     session->tick_ns = config->tick_ns != 0 ? config->tick_ns : 1000;
-    sm_clock_begin(&session->clock);
+    session->plain_clock = !sm_clock_usable();
     session->depth_limit = config->depth_limit != 0 ? config->depth_limit : 1024;
     session->rate = config->sample_rate;
     session->log1p_rate = sm_log1p_negative(session->rate);
@@ -262,7 +262,7 @@ static bool finish_stream(struct sm_stream *s) {
     sm_stream_take_over_reentered(s);
     s->attention &= ~(uint32_t)(SM_ATTENTION_BLOCKED | SM_ATTENTION_OWNER);
     if (s->attention & SM_ATTENTION_DISCARD)
-        sm_stream_prepare(s, sm_stream_now(s));
+        sm_stream_prepare(s, sm_clock_ticks(&s->clock));
     return sm_stream_flush(s);
 }
 

@@ -90,8 +90,7 @@ void sm_stream_leave(struct sm_stream *s) {
 static void stream_open(struct sm_stream *s, uint32_t generation) {
     struct sm_session *session = &sm_session;
     s->generation = generation;
-    s->tick_ns = session->tick_ns;
-    s->clock = (struct sm_event_clock){0};
+    sm_clock_begin(&s->clock, session->tick_ns, session->plain_clock);
     s->token_base = (uint64_t)((generation - 1) % 255 + 1) << 54 | (uint64_t)s->id << 36;
     s->next_seq = 0;
     s->packet_seq = s->syms_seq = 0;
@@ -316,7 +315,7 @@ static inline uint64_t record_alloc(uint64_t size, bool in_bytes, uint64_t n_sam
     struct sm_stream *s = enter(&sm_thread);
     if (s == NULL)
         return 0;
-    uint64_t now = sm_stream_now(s);
+    uint64_t now = sm_clock_ticks(&s->clock);
     if (unlikely(s->attention != 0) && !sm_stream_prepare(s, now))
         return drop(s, SM_DISCARD_MEMORY);
     if (unlikely(stack->n_frames > s->safe_frames) && !make_room(s, now))
@@ -356,7 +355,7 @@ static inline void record_ref(uint64_t token, enum sm_op op) {
     bool own = token >> 36 == s->token_base >> 36;
     uint32_t stream = (uint32_t)(token >> 36) & (SM_MAX_STREAMS - 1);
     uint64_t seq = token & (SM_MAX_SEQ - 1);
-    uint64_t now = sm_stream_now(s);
+    uint64_t now = sm_clock_ticks(&s->clock);
     if (unlikely(s->attention != 0) && !sm_stream_prepare(s, now)) {
         drop(s, SM_DISCARD_MEMORY);
         return;
@@ -382,7 +381,7 @@ static void record_extension(enum sm_op op, const void *payload, size_t bytes) {
     struct sm_stream *s = enter(&sm_thread);
     if (s == NULL)
         return;
-    uint64_t now = sm_stream_now(s);
+    uint64_t now = sm_clock_ticks(&s->clock);
     if (s->attention != 0 && !sm_stream_prepare(s, now)) {
         drop(s, SM_DISCARD_MEMORY);
         return;
@@ -405,7 +404,7 @@ void sm_recorder_thread_name(const char *name, size_t bytes) {
     if (s == NULL)
         return;
     stream_owned(s, name, bytes);
-    if (!sm_stream_prepare(s, sm_stream_now(s))) {
+    if (!sm_stream_prepare(s, sm_clock_ticks(&s->clock))) {
         drop(s, SM_DISCARD_MEMORY);
         return;
     }
