@@ -70,11 +70,19 @@ static void remarks_of(const struct sm_convert_result *r, struct remark list[N_R
          "stacks had been cut by their writer at the allocation site; as its own tools do, the "
          "stack before is taken"},
         {"merged_threads", r->n_threads_merged, "threads were merged with others of their domain"},
-        {"renumbered_events", r->n_renumbered,
-         "events of domains beyond 65534 were given the last number"},
+        {"renumbered_domains", r->n_renumbered, "domains beyond 65534 were given other numbers"},
         {"external_events", r->n_other_heap, "native allocations were written as external"},
     };
     memcpy(list, all, sizeof all);
+}
+
+static bool not_held(const struct sm_convert_result *r) {
+    struct remark remarks[N_REMARKS];
+    bool any = false;
+    remarks_of(r, remarks);
+    for (int i = 0; i < N_REMARKS; i++)
+        any |= remarks[i].n > 0;
+    return any;
 }
 
 static int tell(const struct sm_invocation *in, int target, const char *out_path,
@@ -200,6 +208,8 @@ static int run(const struct sm_invocation *in) {
     } else {
         sm_progress_end();
         code = tell(in, target, to, &result);
+        if (code == SM_EXIT_OK && sm_option_given(in, "strict") && not_held(&result))
+            code = SM_EXIT_TROUBLE;
     }
     return sm_trace_input_close(in, trace, false, code);
 }

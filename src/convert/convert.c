@@ -19,18 +19,37 @@ void sm_event_codes(const struct sm_trace *t, const struct sm_event *e, struct s
 
 /* ---- native ---- */
 
-/* A trace that was closed keeps the figures of its END. */
+/* A trace that was closed keeps the figures of its END. What was lost of it, now or earlier (the reader
+   reports that too), stays known. */
 static struct sm_end end_of(const struct sm_trace *t) {
     struct sm_end end = *sm_trace_end(t);
+    const struct sm_loss *losses;
+    size_t n = sm_trace_losses(t, &losses);
     if (!end.present) {
-        const struct sm_loss *losses;
-        size_t n = sm_trace_losses(t, &losses);
         end.reason = SM_REASON_CONVERTED;
         for (size_t i = 0; i < n; i++)
             if (losses[i].kind == SM_LOSS_DISCARDED)
                 end.discarded += losses[i].events;
     }
     end.owners = end.peak_streams = 0; /* as written now */
+    end.lost_events = end.lost_bytes = end.lost_names = 0;
+    for (size_t i = 0; i < n; i++) {
+        switch (losses[i].kind) {
+        case SM_LOSS_CUT:
+        case SM_LOSS_GARBAGE:
+        case SM_LOSS_CORRUPT:
+        case SM_LOSS_GAP:
+        case SM_LOSS_UNSUPPORTED:
+            end.lost_events += losses[i].events;
+            end.lost_bytes += losses[i].bytes;
+            break;
+        case SM_LOSS_NAMES:
+            end.lost_names += losses[i].events;
+            break;
+        default:
+            break;
+        }
+    }
     return end;
 }
 

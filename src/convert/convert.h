@@ -36,7 +36,7 @@ struct sm_convert_result {
         n_lost_stacks; /* memtrace stacks whose inner end its writer cut: taken as its reader gives
                                them, the previous stack */
     uint64_t n_threads_merged; /* threads that share a domain with others (memtrace) */
-    uint64_t n_renumbered;     /* domains beyond 65534, given the last number */
+    uint64_t n_renumbered;     /* domains whose number does not fit, given another (memtrace) */
     uint64_t n_other_heap;     /* native allocations, written as external */
 };
 

@@ -23,6 +23,7 @@ struct closing {
     struct sm_finalise_result *result;
     const struct sm_finalise_options *options;
     const char *left_alone;
+    uint64_t lost_events, lost_names;
 };
 
 /* A whole packet whose checksums hold at `offset`? */
@@ -41,23 +42,33 @@ static uint64_t next_magic(const struct sm_input *in, uint64_t offset) {
     return hit != NULL ? (uint64_t)(hit - in->data) : in->bytes;
 }
 
-/* A packet that is not sound. A reader can decode the beginning of one that the end of the file cuts;
-   dropping it would lose that, unless the side file has it whole. */
-static bool cut_but_readable(struct closing *c, uint64_t offset) {
-    struct sm_packet_header h, other;
+static bool in_tail(struct closing *c, const struct sm_packet_header *h) {
+    struct sm_packet_header other;
     const uint8_t *payload;
     struct sm_tail_state tail;
-    if (c->input.bytes - offset < SM_PACKET_HEADER_BYTES ||
-        !sm_packet_header_get(c->input.data + offset, &h) || h.kind != SM_PACKET_EVENTS ||
-        h.codec != SM_CODEC_NONE ||
-        h.stored_bytes <= c->input.bytes - offset - SM_PACKET_HEADER_BYTES)
-        return false;
     sm_trace_tail_state(c->trace, &tail);
     for (uint32_t i = 0; i < tail.n_packets; i++)
-        if (sm_trace_tail_packet(c->trace, i, &other, &payload) && other.kind == h.kind &&
-            other.stream == h.stream && other.packet_seq == h.packet_seq)
-            return false;
-    return true;
+        if (sm_trace_tail_packet(c->trace, i, &other, &payload) && other.kind == h->kind &&
+            other.stream == h->stream && other.packet_seq == h->packet_seq)
+            return true;
+    return false;
+}
+
+/* A packet that is not sound, unless the side file has it whole. A reader can decode the beginning of one that the
+   end of the file cuts; dropping it would lose that: true. Others are lost, which END will say. */
+static bool cut_but_readable(struct closing *c, uint64_t offset) {
+    struct sm_packet_header h;
+    if (c->input.bytes - offset < SM_PACKET_HEADER_BYTES ||
+        !sm_packet_header_get(c->input.data + offset, &h) || in_tail(c, &h))
+        return false;
+    bool cut = h.stored_bytes > c->input.bytes - offset - SM_PACKET_HEADER_BYTES;
+    if (cut && h.kind == SM_PACKET_EVENTS && h.codec == SM_CODEC_NONE)
+        return true;
+    if (h.kind == SM_PACKET_EVENTS)
+        c->lost_events += h.n_events;
+    if (h.kind == SM_PACKET_SYMS)
+        c->lost_names += h.n_events;
+    return false;
 }
 
 static enum sm_status copy_trace(struct closing *c, struct sm_error *err) {
@@ -126,6 +137,9 @@ static struct sm_end end_of(const struct closing *c) {
                 end.discarded += losses[i].events;
     }
     end.recovered += c->result->events_recovered;
+    end.lost_events += c->lost_events;
+    end.lost_names += c->lost_names;
+    end.lost_bytes += c->result->torn_bytes;
     if (c->options->has_exit_status) {
         end.has_exit_status = true;
         end.exit_status = c->options->exit_status;

@@ -163,13 +163,14 @@ enum sm_status sm_native_writer_event(struct sm_native_writer *w, const struct s
         return SM_FAILED;
     bool alloc = e->kind == SM_EVENT_ALLOC;
     bool same = owner == NULL || same_owner(s, owner);
+    uint32_t packet_before = s->packet_seq;
     bool was_open = s->open;
     if (ready(w, s, e->obj_seq, alloc, e->ticks, err) != SM_OK)
         return SM_FAILED;
     if (!same) {
         w->n_owners++;
         /* A packet just opened has begun with it. */
-        if (was_open && s->open &&
+        if (was_open && s->packet_seq == packet_before &&
             !sm_event_encode_extension(s->encoder, e->ticks, SM_OP_OWNER, s->owner,
                                        s->owner_bytes)) {
             if (close_packet(w, s, err) != SM_OK)

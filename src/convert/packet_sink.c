@@ -143,6 +143,12 @@ enum sm_status sm_packet_sink_end(struct sm_packet_sink *s, const struct sm_end 
     sm_tlv_leb(&w, SM_END_PEAK_STREAMS, end->peak_streams);
     sm_tlv_leb(&w, SM_END_OWNERS, end->owners);
     sm_tlv_leb(&w, SM_END_RECOVERED, end->recovered);
+    if (end->lost_events > 0)
+        sm_tlv_leb(&w, SM_END_LOST_EVENTS, end->lost_events);
+    if (end->lost_bytes > 0)
+        sm_tlv_leb(&w, SM_END_LOST_BYTES, end->lost_bytes);
+    if (end->lost_names > 0)
+        sm_tlv_leb(&w, SM_END_LOST_NAMES, end->lost_names);
     if (end->has_exit_status)
         sm_tlv_leb(&w, SM_END_EXIT_STATUS, end->exit_status);
     if (end->n_gc > 0) {

@@ -19,10 +19,12 @@ static void release(struct sm_temporary *t) {
 enum sm_status sm_temporary_open(struct sm_temporary *t, const char *path, mode_t mode,
                                  struct sm_error *err) {
     static const char suffix[] = ".XXXXXX";
-    size_t n = strlen(path);
-    t->path = sm_strdup(path);
+    /* A link keeps pointing: what it points at is replaced. */
+    char *real = realpath(path, NULL);
+    t->path = real != NULL ? real : sm_strdup(path);
+    size_t n = strlen(t->path);
     t->temporary = sm_alloc(n + sizeof suffix);
-    memcpy(t->temporary, path, n);
+    memcpy(t->temporary, t->path, n);
     memcpy(t->temporary + n, suffix, sizeof suffix);
     int fd = mkstemp(t->temporary);
     t->out = fd >= 0 ? fdopen(fd, "wb") : NULL;

@@ -46,7 +46,10 @@ struct target {
     uint64_t cut_code; /* stands for frames that were cut */
     struct objects objects;
     uint32_t word_bytes;
-    bool one_domain; /* version 2 has no others */
+    bool one_domain;       /* version 2 has no others */
+    struct sm_map domains; /* domain -> its number in the file */
+    uint32_t next_number;  /* none above is free */
+    bool taken[LAST_DOMAIN + 1];
 };
 
 static const struct sm_location cut_location = {
@@ -79,10 +82,21 @@ static void codes_of(struct target *x, const struct sm_event *e, struct sm_code_
 static uint32_t domain_of(struct target *x, uint64_t domain) {
     if (x->one_domain)
         return 0;
-    if (domain <= LAST_DOMAIN)
-        return (uint32_t)domain;
-    x->r->n_renumbered++;
-    return LAST_DOMAIN;
+    bool found;
+    uint32_t *place = sm_map_place(&x->domains, domain, LAST_DOMAIN, &found);
+    if (!found) {
+        uint32_t number = domain <= LAST_DOMAIN ? (uint32_t)domain : x->next_number;
+        /* Its own number where that is free, else the next free one from above. */
+        while (number > 0 && x->taken[number]) {
+            if (number == x->next_number)
+                x->next_number--;
+            number = x->next_number;
+        }
+        x->taken[number] = true;
+        *place = number + 1;
+        x->r->n_renumbered += number != domain;
+    }
+    return *place - 1;
 }
 
 static enum sm_status alloc(struct target *x, const struct sm_event *e, uint32_t domain,
@@ -108,8 +122,8 @@ static enum sm_status alloc(struct target *x, const struct sm_event *e, uint32_t
 static enum sm_status event(struct target *x, const struct sm_event *e, struct sm_code_buffer *b,
                             struct sm_error *err) {
     const struct sm_meta *meta = sm_trace_meta(x->t);
-    int64_t ns = meta->start_real_ns + sm_trace_time_ns(x->t, e->ticks);
-    int64_t now_us = ns >= 0 ? ns / 1000 : -((-ns + 999) / 1000);
+    int64_t ns = sm_trace_time_ns(x->t, e->ticks); /* since the start, which has its own rounding */
+    int64_t now_us = meta->start_real_ns / 1000 + (ns >= 0 ? ns / 1000 : -((-ns + 999) / 1000));
     uint32_t domain = domain_of(x, sm_trace_owner(x->t, e->owner)->domain);
     if (e->kind == SM_EVENT_EXTENSION) {
         x->r->n_records += e->op != SM_OP_OWNER;
@@ -200,34 +214,38 @@ static void release(struct target *x) {
     free(x->objects.list);
     sm_map_release(&x->objects.pages);
     sm_map_release(&x->ids);
+    sm_map_release(&x->domains);
+    free(x);
 }
 
 enum sm_status sm_convert_to_memtrace(struct sm_trace *t, FILE *out, const char *path,
                                       const struct sm_convert_options *options,
                                       struct sm_convert_result *result, struct sm_error *err) {
     bool ctf = options->target == SM_TO_CTF;
-    struct target x = {.t = t,
-                       .r = result,
-                       .one_domain = options->target == SM_TO_MEMTRACE_2,
-                       .word_bytes = sm_trace_meta(t)->word_bits / 8,
-                       .cut_code = unused_code(t)};
-    struct sm_memtrace_header header = header_of(t, x.one_domain);
+    struct target *x = sm_alloc_zero(1, sizeof *x);
+    x->t = t;
+    x->r = result;
+    x->one_domain = options->target == SM_TO_MEMTRACE_2;
+    x->word_bytes = sm_trace_meta(t)->word_bits / 8;
+    x->cut_code = unused_code(t);
+    x->next_number = LAST_DOMAIN;
+    struct sm_memtrace_header header = header_of(t, x->one_domain);
     struct sm_ctf_dir *dir = NULL;
     enum sm_status status =
-        ctf ? sm_ctf_dir_new(&dir, path, &header, locate, &x, err)
-            : sm_memtrace_writer_new(&x.w, out, &header, options->order, locate, &x, err);
+        ctf ? sm_ctf_dir_new(&dir, path, &header, locate, x, err)
+            : sm_memtrace_writer_new(&x->w, out, &header, options->order, locate, x, err);
     if (status == SM_OK) {
         if (ctf)
-            x.w = sm_ctf_dir_writer(dir);
-        status = copy_events(&x, err);
-        count_threads(&x);
+            x->w = sm_ctf_dir_writer(dir);
+        status = copy_events(x, err);
+        count_threads(x);
         if (status == SM_OK)
-            status = ctf ? sm_ctf_dir_close(dir, err) : sm_memtrace_writer_close(x.w, err);
+            status = ctf ? sm_ctf_dir_close(dir, err) : sm_memtrace_writer_close(x->w, err);
         if (ctf)
             sm_ctf_dir_free(dir);
         else
-            sm_memtrace_writer_free(x.w);
+            sm_memtrace_writer_free(x->w);
     }
-    release(&x);
+    release(x);
     return status;
 }

@@ -175,6 +175,15 @@ bool sm_native_read_end(struct sm_trace *t, const uint8_t *payload, size_t bytes
         case SM_END_RECOVERED:
             d->recovered = x;
             break;
+        case SM_END_LOST_EVENTS:
+            d->lost_events = x;
+            break;
+        case SM_END_LOST_BYTES:
+            d->lost_bytes = x;
+            break;
+        case SM_END_LOST_NAMES:
+            d->lost_names = x;
+            break;
         case SM_END_EXIT_STATUS:
             d->has_exit_status = true;
             d->exit_status = (uint32_t)x;

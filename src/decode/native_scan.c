@@ -301,6 +301,22 @@ static void report_discarded(struct scan *s) {
                           (unsigned long long)others);
 }
 
+/* What was lost before this file was written from a damaged one. */
+static void report_earlier(struct scan *s) {
+    const struct sm_end *end = &s->t->end;
+    if (end->lost_events > 0 || end->lost_bytes > 0)
+        sm_trace_add_loss(
+            s->t, SM_LOSS_CORRUPT, UINT32_MAX, 0, end->lost_bytes, end->lost_events, false,
+            "%llu events and %llu bytes had been lost to damage before this trace was "
+            "closed or converted",
+            (unsigned long long)end->lost_events, (unsigned long long)end->lost_bytes);
+    if (end->lost_names > 0)
+        sm_trace_add_loss(s->t, SM_LOSS_NAMES, UINT32_MAX, 0, 0, end->lost_names, false,
+                          "names of %llu locations had been lost to damage before this trace was "
+                          "closed or converted",
+                          (unsigned long long)end->lost_names);
+}
+
 static void report_extent(struct scan *s) {
     const struct sm_native_tail *tail = s->n->tail;
     if (s->t->end.present)
@@ -411,6 +427,7 @@ enum sm_status sm_native_scan(struct sm_trace *t, struct sm_error *err) {
     finish_times(&s, part);
     report_discarded(&s);
     report_others(&s);
+    report_earlier(&s);
     report_extent(&s);
 
     struct sm_native_buffer buffer = {0};

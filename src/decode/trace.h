@@ -72,6 +72,8 @@ struct sm_end {
     enum sm_end_reason reason;
     uint64_t end_ticks;
     uint64_t n_events, discarded, forks, peak_streams, owners, recovered;
+    /* Lost to damage before the trace was closed or converted. */
+    uint64_t lost_events, lost_bytes, lost_names;
     bool has_exit_status;
     uint32_t exit_status;
     uint32_t n_gc;

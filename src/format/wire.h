@@ -231,6 +231,9 @@ enum sm_end_tag {
     SM_END_RECOVERED = 7,
     SM_END_EXIT_STATUS = 8,
     SM_END_GC = 9,
+    SM_END_LOST_EVENTS = 10,
+    SM_END_LOST_BYTES = 11,
+    SM_END_LOST_NAMES = 12,
 };
 enum sm_end_reason {
     SM_REASON_UNKNOWN = 0,

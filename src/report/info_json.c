@@ -140,6 +140,9 @@ static void end_figures(struct sm_json *j, const struct sm_end *end) {
     sm_json_u64(j, "owners", end->owners);
     sm_json_u64(j, "peak_streams", end->peak_streams);
     sm_json_u64(j, "recovered", end->recovered);
+    sm_json_u64(j, "lost_events", end->lost_events);
+    sm_json_u64(j, "lost_bytes", end->lost_bytes);
+    sm_json_u64(j, "lost_names", end->lost_names);
     if (end->has_exit_status)
         sm_json_u64(j, "exit_status", end->exit_status);
     sm_json_open(j, "gc", '{');

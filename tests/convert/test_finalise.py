@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,57 @@ class Finalise(unittest.TestCase):
         code, r = finalise(self.trace)
         self.assertEqual((code, r["left_alone"]), (0, True))
         self.assertIn("several", r["why"])
+
+    def packets(self):
+        """(offset, stored bytes, kind, events) of each packet."""
+        with open(self.trace, "rb") as f:
+            data = f.read()
+        at, found = 0, []
+        while at < len(data):
+            stored, = struct.unpack_from("<I", data, at + 16)
+            events, = struct.unpack_from("<I", data, at + 64)
+            found.append((at, stored, data[at + 25], events))
+            at += 96 + stored
+        return data, found
+
+    def lost(self, path):
+        return sum(l["events"] for l in info(path)["losses"] if l["kind"] in ("corrupt", "names"))
+
+    def test_damage_stays_known_after_closing_and_converting(self):
+        """Whichever packet is hit: what it held is reported as lost before and after."""
+        self.record(threads=2, events=30000)
+        whole, packets = self.packets()
+        hit = 0
+        for at, stored, kind, events in packets:
+            if kind not in (1, 2):
+                continue
+            with self.subTest(offset=at, kind=kind):
+                broken = bytearray(whole)
+                broken[at + 96 + stored // 2] ^= 0xff
+                with open(self.trace, "wb") as f:
+                    f.write(broken)
+                subprocess.run([STATMEM, "convert", "-f", self.trace, self.trace + ".2.stm"],
+                               check=True, capture_output=True)
+                code, r = finalise(self.trace, "compress")
+                self.assertEqual((code, r["torn"]), (0, 96 + stored))
+                for path in self.trace, self.trace + ".2.stm":
+                    self.assertGreaterEqual(self.lost(path), events, path)
+                strict = subprocess.run([STATMEM, "info", "--strict", self.trace],
+                                        capture_output=True)
+                self.assertEqual(strict.returncode, 1)
+                hit += 1
+        self.assertGreater(hit, 4)
+
+    def test_a_link_keeps_pointing(self):
+        self.record(events=500)
+        real = os.path.join(self.dir, "real.stm")
+        os.rename(self.trace, real)
+        os.symlink("real.stm", self.trace)
+        before = dump(real)
+        code, r = finalise(self.trace, "compress")
+        self.assertEqual((code, r["left_alone"]), (0, False))
+        self.assertTrue(os.path.islink(self.trace))
+        self.assertEqual(dump(real), before)
 
     def test_a_running_writer_is_refused(self):
         p, n = self.record_and_hold()

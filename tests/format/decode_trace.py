@@ -372,7 +372,8 @@ def meta_lines(p, raw):
 
 
 END_NUMBERS = {1: "reason", 2: "n_events", 3: "discarded", 4: "forks", 5: "peak_streams", 6: "owners",
-               7: "recovered", 8: "exit_status"}
+               7: "recovered", 8: "exit_status",
+               10: "lost_events", 11: "lost_bytes", 12: "lost_names"}
 
 
 def end_lines(p, raw):

@@ -103,6 +103,9 @@ static void put_end(const struct sm_end *end) {
         snprintf(name, sizeof name, "gc%llu", (unsigned long long)d.gc[i].counter);
         end_number(name, (uint64_t)d.gc[i].value);
     }
+    end_number("lost_bytes", d.lost_bytes);
+    end_number("lost_events", d.lost_events);
+    end_number("lost_names", d.lost_names);
     end_number("n_events", d.n_events);
     end_number("owners", d.owners);
     end_number("peak_streams", d.peak_streams);
