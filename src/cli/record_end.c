@@ -39,7 +39,8 @@ static void close_trace(const struct sm_record_end *e, struct summary *s) {
     struct sm_finalise_result result = {0};
     struct sm_error err;
     struct stat st;
-    if (sm_finalise_trace(s->path, &options, &result, &err) != SM_OK)
+    /* On a full disk the program has told it already, and nothing more is lost: the trace is read as it is. */
+    if (sm_finalise_trace(s->path, &options, &result, &err) != SM_OK && !result.writing_failed)
         sm_complain("statmem record: %s", err.text);
     s->recovered = result.events_recovered;
     if (stat(s->path, &st) == 0)

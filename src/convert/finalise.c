@@ -204,6 +204,7 @@ enum sm_status sm_finalise_trace(const char *path, const struct sm_finalise_opti
         return SM_FAILED;
     enum sm_status status = SM_OK;
     sm_trace_tail_state(c.trace, &tail);
+    result->writing_failed = tail.present && tail.state == 3;
     if (sm_trace_meta(c.trace)->format != SM_TRACE_NATIVE) {
         c.left_alone = "it is not a statmem trace";
     } else if (sm_trace_meta(c.trace)->missing) {

@@ -27,6 +27,7 @@ struct sm_finalise_result {
     uint64_t bytes_after;
     uint64_t events_recovered; /* from the side file */
     uint64_t torn_bytes;       /* belonged to no whole packet */
+    bool writing_failed;       /* for its writer already, which has said so */
     bool left_alone;           /* nothing was changed: see `why` */
     const char *why;           /* static text */
 };

@@ -29,6 +29,19 @@ static uint32_t clamp(int x, uint8_t *flags) {
     return 0;
 }
 
+/* Native debug information has fields of few bits; the compiler puts their largest value where a number does not fit.
+   Whether it was exactly that number, nobody knows. Before 5.2, and in the short form since: 20 bits of line, 8 and
+   10 of columns; the long form, for places beyond, has 19 bits of line and 16 of a column or more. */
+static void mark_limits(struct sm_source_location *l) {
+    enum { SHORT_LINE = 0xFFFFF, LONG_LINE = 0x7FFFF, SHORT_START = 0xFF, SHORT_END = 0x3FF };
+    bool cut =
+        runtime->locations_since_5_2
+            ? l->line == LONG_LINE || l->end_line == LONG_LINE
+            : l->line == SHORT_LINE || l->start_char == SHORT_START || l->end_char == SHORT_END;
+    if (cut && runtime->kind != SM_OCAML_BYTECODE)
+        l->flags |= SM_SYMS_CLAMPED;
+}
+
 static bool one_location(void *debuginfo, struct sm_source_location *out) {
     struct sm_ocaml_location l;
     memset(&l, 0, sizeof l);
@@ -49,6 +62,7 @@ static bool one_location(void *debuginfo, struct sm_source_location *out) {
         out->start_char = clamp(l.u.before_5_2.start_char, &out->flags);
         out->end_char = clamp(l.u.before_5_2.end_char, &out->flags);
     }
+    mark_limits(out);
     if (out->function_bytes == 0 && out->file_bytes > 0)
         set_name("(unknown)", &out->function, &out->function_bytes);
     return true;

@@ -129,6 +129,7 @@ struct sm_session {
     double log1p_rate; /* ln(1 - rate) */
 
     _Atomic uint32_t failed; /* errno value of the first failed write */
+    _Atomic bool told;       /* the user has been told; once, though the stopper tries again */
     _Atomic uint32_t forks;
     uint32_t owners;       /* slots_lock */
     uint32_t peak_streams; /* slots_lock */

@@ -68,6 +68,7 @@ int sm_output_open(struct sm_session *session, const char *path, int fd, char *e
     memset(&session->index, 0, sizeof session->index);
     session->offset = 0;
     atomic_store_explicit(&session->failed, 0, memory_order_relaxed);
+    atomic_store_explicit(&session->told, false, memory_order_relaxed);
     if (fd >= 0) {
         off_t at = lseek(fd, 0, SEEK_CUR);
         session->fd = fd;
@@ -163,7 +164,9 @@ static bool append_parts(struct sm_session *session, const struct iovec *parts, 
                                                 memory_order_relaxed, memory_order_relaxed)) {
         if (session->started) { /* before, the caller of start gets the message */
             sm_tail_state(session, 3, 0);
-            complain(session, -error);
+            /* relaxed: the flag itself is the message; reset where `failed` is, by the start */
+            if (!atomic_exchange_explicit(&session->told, true, memory_order_relaxed))
+                complain(session, -error);
         }
     }
     return false;

@@ -66,6 +66,8 @@ static void frame_as_json(struct dump *d, uint32_t id, const struct sm_location 
             sm_json_u64(&j, "end_line", l->end_line);
         if (!(l->flags & SM_SYMS_NO_COLUMNS)) {
             sm_json_u64(&j, "start_char", l->start_char);
+            if (l->flags & SM_SYMS_CLAMPED)
+                sm_json_bool(&j, "clamped", true);
             sm_json_u64(&j, "end_char", l->end_char);
         }
         if (i > 0)
