@@ -55,7 +55,9 @@ class Timeline(Case):
     def test_promotions_in_order(self):
         recorded = Recorded([compile("promote"), "500"], rate="1")
         self.sound(recorded)
-        self.assertIn("promote", set(self.ordered(recorded.events(stacks=False)).values()) | {"promote"})
+        events = recorded.events(stacks=False)
+        self.ordered(events)
+        self.assertGreater(sum(e["event"] == "promote" for e in events), 1000)
 
     def test_wall_clock_steps_back(self):
         """The wall clock is set back by 5 s while we record: times go forward all the same."""
@@ -96,7 +98,9 @@ class GeneratedCode(Case):
                 for frame in e.get("stack", []):
                     found.setdefault(frame.get("function"), set()).add(
                         (frame["file"], frame["line"], frame["start_char"]))
-                    if frame["line"] in (0xFFFFF, 0x7FFFF) and not frame.get("clamped"):
+                    # The newer form's limit looks like any number to memtrace's format, which has no mark.
+                    limits = (0xFFFFF,) if memtrace else (0xFFFFF, 0x7FFFF)
+                    if frame["line"] in limits and not frame.get("clamped"):
                         unmarked.append(frame)
                     if frame["file"] == "wide.ml" and frame["start_char"] < 3000 and not frame.get("clamped"):
                         unmarked.append(frame)
