@@ -128,10 +128,18 @@ const char *sm_elf_symbol_name(const struct sm_elf_table *t, const Elf64_Sym *sy
 
 static const Elf64_Sym *find_in(const struct sm_elf_table *t, const char *name, bool prefix) {
     size_t bytes = strlen(name) + (prefix ? 0 : 1);
+    if (bytes == 0)
+        return NULL;
+    /* Nearly all names of an OCaml program begin alike; they differ in how they end. */
+    char last = name[bytes - 1], before = name[bytes > 1 ? bytes - 2 : 0];
     for (size_t i = 0; i < t->n_symbols; i++) {
         const Elf64_Sym *s = &t->symbols[i];
-        if (s->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(s->st_info) < STT_SECTION &&
-            strncmp(sm_elf_symbol_name(t, s), name, bytes) == 0)
+        if (s->st_name >= t->strings_bytes || bytes > t->strings_bytes - s->st_name)
+            continue;
+        const char *candidate = t->strings + s->st_name;
+        if (candidate[bytes - 1] == last && candidate[bytes > 1 ? bytes - 2 : 0] == before &&
+            s->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(s->st_info) < STT_SECTION &&
+            memcmp(candidate, name, bytes) == 0)
             return s;
     }
     return NULL;
