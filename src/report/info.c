@@ -25,9 +25,11 @@ struct pass {
     struct sm_trace *t;
     struct sm_objects objects;
     /* Per object only 32 bits are kept: the combination of owner, heap, origin and size class,
-       numbered as met. */
+       numbered as met. Objects are counted in their combination alone; all other sums are made
+       of these at the end. */
     struct sm_map combination_numbers;
     struct combination {
+        struct sm_tally tally;
         uint32_t owner;
         uint8_t heap, origin, size;
     } * combinations;
@@ -35,12 +37,14 @@ struct pass {
     uint64_t last_key; /* of the combination found last; most allocations resemble the one before */
     uint32_t last_combination;
     size_t owners_capacity;
+    uint32_t last_owner; /* seen last; UINT32_MAX = none */
     uint32_t word_bytes;
 };
 
 /* Makes room for an owner and notes that it did something. */
-static void see_owner(struct pass *p, uint32_t index) {
+static __attribute__((noinline)) void see_new_owner(struct pass *p, uint32_t index) {
     struct sm_info *info = p->info;
+    p->last_owner = index;
     if (index < info->n_owners && info->owners[index].seen)
         return;
     if (index >= info->n_owners) {
@@ -53,8 +57,13 @@ static void see_owner(struct pass *p, uint32_t index) {
     info->owners[index].seen = true;
 }
 
-static uint32_t combination_of(struct pass *p, uint32_t owner, unsigned heap, unsigned origin,
-                               unsigned size) {
+static inline void see_owner(struct pass *p, uint32_t index) {
+    if (index != p->last_owner)
+        see_new_owner(p, index);
+}
+
+static inline uint32_t combination_of(struct pass *p, uint32_t owner, unsigned heap,
+                                      unsigned origin, unsigned size) {
     uint64_t key = (uint64_t)owner << 16 | heap << 12 | origin << 8 | size;
     if (key == p->last_key)
         return p->last_combination;
@@ -73,14 +82,24 @@ static uint32_t combination_of(struct pass *p, uint32_t owner, unsigned heap, un
     return p->last_combination = *place - 1;
 }
 
-/* The tallies an object counts in. */
-static void tallies_of(struct pass *p, uint32_t combination, struct sm_tally *to[5]) {
-    const struct combination *c = &p->combinations[combination];
-    to[0] = &p->info->all;
-    to[1] = &p->info->heaps[c->heap];
-    to[2] = &p->info->origins[c->origin];
-    to[3] = &p->info->sizes[c->size];
-    to[4] = &p->info->owners[c->owner].tally;
+static void add_tally(struct sm_tally *to, const struct sm_tally *t) {
+    to->blocks += t->blocks;
+    to->samples += t->samples;
+    to->promoted_samples += t->promoted_samples;
+    to->live_samples += t->live_samples;
+}
+
+/* From combinations to everything they are part of. */
+static void add_up_combinations(struct pass *p) {
+    struct sm_info *info = p->info;
+    for (size_t i = 0; i < p->n_combinations; i++) {
+        const struct combination *c = &p->combinations[i];
+        add_tally(&info->all, &c->tally);
+        add_tally(&info->heaps[c->heap], &c->tally);
+        add_tally(&info->origins[c->origin], &c->tally);
+        add_tally(&info->sizes[c->size], &c->tally);
+        add_tally(&info->owners[c->owner].tally, &c->tally);
+    }
 }
 
 static void on_alloc(struct pass *p, const struct sm_event *e) {
@@ -105,17 +124,14 @@ static void on_alloc(struct pass *p, const struct sm_event *e) {
     info->sum_depth += e->n_frames;
 
     uint32_t combination = combination_of(p, e->owner, heap, origin, size_class(words));
-    struct sm_tally *to[5];
+    struct sm_tally *tally = &p->combinations[combination].tally;
     see_owner(p, e->owner);
-    tallies_of(p, combination, to);
-    bool fresh = sm_objects_add(&p->objects, e->obj_stream, e->obj_seq, combination, e->n_samples);
-    for (unsigned i = 0; i < 5; i++) {
-        to[i]->blocks++;
-        to[i]->samples += e->n_samples;
-        to[i]->live_samples += fresh ? e->n_samples : 0;
-    }
-    if (fresh)
+    tally->blocks++;
+    tally->samples += e->n_samples;
+    if (sm_objects_add(&p->objects, e->obj_stream, e->obj_seq, combination, e->n_samples)) {
+        tally->live_samples += e->n_samples;
         info->live_samples += e->n_samples;
+    }
     if (info->live_samples > info->peak_samples) {
         info->peak_samples = info->live_samples;
         info->peak_ns = sm_trace_time_ns(p->t, e->ticks);
@@ -136,20 +152,14 @@ static void on_ref(struct pass *p, const struct sm_event *e) {
         return;
     }
     uint64_t samples = sm_object_samples(&p->objects, object);
-    struct sm_tally *to[5];
-    tallies_of(p, object->what, to);
-    if (!collect && object->promoted)
-        return;
-    object->promoted = 1;
-    for (unsigned i = 0; i < 5; i++) {
-        if (collect)
-            to[i]->live_samples -= samples;
-        else
-            to[i]->promoted_samples += samples;
-    }
+    struct sm_tally *tally = &p->combinations[object->what].tally;
     if (collect) {
+        tally->live_samples -= samples;
         info->live_samples -= samples;
         sm_objects_remove(&p->objects, e->obj_stream, e->obj_seq);
+    } else if (!object->promoted) {
+        object->promoted = 1;
+        tally->promoted_samples += samples;
     }
 }
 
@@ -205,10 +215,7 @@ static void add_up_domains(struct sm_info *info) {
         }
         struct sm_info_domain *d = &info->domains[at];
         d->n_owners++;
-        d->tally.blocks += o->tally.blocks;
-        d->tally.samples += o->tally.samples;
-        d->tally.promoted_samples += o->tally.promoted_samples;
-        d->tally.live_samples += o->tally.live_samples;
+        add_tally(&d->tally, &o->tally);
     }
     sm_map_release(&numbers);
     if (info->n_domains > 0)
@@ -220,6 +227,7 @@ enum sm_status sm_info_collect(struct sm_info *info, struct sm_trace *t, struct 
     struct pass p = {.info = info,
                      .t = t,
                      .last_key = UINT64_MAX,
+                     .last_owner = UINT32_MAX,
                      .word_bytes = sm_trace_meta(t)->word_bits / 8};
     if (p.word_bytes == 0)
         p.word_bytes = 8;
@@ -247,6 +255,7 @@ enum sm_status sm_info_collect(struct sm_info *info, struct sm_trace *t, struct 
     sm_cursor_free(c);
     sm_objects_release(&p.objects);
     sm_map_release(&p.combination_numbers);
+    add_up_combinations(&p);
     free(p.combinations);
     info->last_ns = any ? sm_trace_time_ns(t, last_ticks) : 0;
     info->duration_ns = info->last_ns;

@@ -10,7 +10,9 @@
 #define LARGE (1u << 30)
 
 void sm_objects_init(struct sm_objects *o) {
-    *o = (struct sm_objects){.last_key = UINT64_MAX};
+    *o = (struct sm_objects){0};
+    for (unsigned i = 0; i < SM_OBJECTS_RECENT; i++)
+        o->recent[i].key = UINT64_MAX;
 }
 
 void sm_objects_release(struct sm_objects *o) {
@@ -27,14 +29,18 @@ static uint64_t chunk_key(uint32_t stream, uint64_t seq) {
     return (uint64_t)stream << 40 ^ seq >> 6;
 }
 
-static struct sm_object_chunk *find_chunk(struct sm_objects *o, uint64_t key) {
-    if (key == o->last_key)
-        return &o->chunks[o->last_chunk];
-    uint32_t number;
+static void remember(struct sm_objects *o, uint64_t key, uint32_t number) {
+    o->recent[key % SM_OBJECTS_RECENT].key = key;
+    o->recent[key % SM_OBJECTS_RECENT].chunk = number;
+}
+
+static inline struct sm_object_chunk *find_chunk(struct sm_objects *o, uint64_t key) {
+    uint32_t number = o->recent[key % SM_OBJECTS_RECENT].chunk;
+    if (key == o->recent[key % SM_OBJECTS_RECENT].key)
+        return &o->chunks[number];
     if (!sm_map_get(&o->index, key, &number) || number == NO_CHUNK)
         return NULL;
-    o->last_key = key;
-    o->last_chunk = number;
+    remember(o, key, number);
     return &o->chunks[number];
 }
 
@@ -48,8 +54,7 @@ static struct sm_object_chunk *make_chunk(struct sm_objects *o, uint64_t key) {
     }
     o->chunks[number].present = 0;
     sm_map_put(&o->index, key, number);
-    o->last_key = key;
-    o->last_chunk = number;
+    remember(o, key, number);
     return &o->chunks[number];
 }
 
@@ -92,7 +97,7 @@ void sm_objects_remove(struct sm_objects *o, uint32_t stream, uint64_t seq) {
         sm_grow(o->free_chunks, &o->free_capacity, o->n_free + 1, sizeof *o->free_chunks);
     o->free_chunks[o->n_free++] = (uint32_t)(chunk - o->chunks);
     sm_map_put(&o->index, key, NO_CHUNK);
-    o->last_key = UINT64_MAX;
+    o->recent[key % SM_OBJECTS_RECENT].key = UINT64_MAX;
 }
 
 uint64_t sm_object_samples(const struct sm_objects *o, const struct sm_object *object) {

@@ -19,6 +19,8 @@ struct sm_object {
     uint32_t promoted : 1;
 };
 
+#define SM_OBJECTS_RECENT 256
+
 struct sm_objects {
     struct sm_map index; /* (stream, seq / 64) -> chunk, NO_CHUNK when given back */
     struct sm_object_chunk {
@@ -30,8 +32,12 @@ struct sm_objects {
     size_t n_free, free_capacity;
     uint64_t *large; /* sample counts of 2^30 and more */
     size_t n_large, large_capacity;
-    uint64_t last_key; /* of the chunk found last */
-    uint32_t last_chunk;
+    /* Chunks found lately, by the low bits of their key: births go on in one place, deaths in a few
+       others. */
+    struct {
+        uint64_t key; /* UINT64_MAX = none */
+        uint32_t chunk;
+    } recent[SM_OBJECTS_RECENT];
 };
 
 void sm_objects_init(struct sm_objects *o);
