@@ -194,6 +194,12 @@ static char *absolute(const char *path) {
 static bool choose_output(struct recording *r) {
     const char *given = sm_option_value(r->in, "output");
     r->directory = absolute("");
+    /* Answers are lines, and hold the name. */
+    if (strchr(given != NULL ? given : program_name(r->in), '\n') != NULL) {
+        sm_usage_error(r->in,
+                       "the name of the trace must not hold a line end; give another with -o");
+        return false;
+    }
     if (given == NULL) {
         char *example = sm_concat(r->directory, program_name(r->in), ".PID.stm");
         bool good = can_write(example, true);

@@ -187,6 +187,18 @@ void sm_record_end(const struct sm_record_end *e) {
             continue;
         struct summary s = {.path = e->answers->lines[i].text};
         n_traces++;
+        struct stat st;
+        if (stat(s.path, &st) == 0 && !S_ISREG(st.st_mode)) {
+            /* A FIFO or device: the trace has gone through it, and opening it could wait for ever. */
+            if (e->json) {
+                print_json(&j, &s);
+            } else if (!e->quiet) {
+                sm_buffer_text(&out, "statmem: the trace went to ");
+                sm_text_safe(&out, s.path, strlen(s.path));
+                sm_buffer_text(&out, ", which is no file: no summary\n");
+            }
+            continue;
+        }
         close_trace(e, &s);
         read_trace(&s);
         forks += s.forks;

@@ -161,9 +161,9 @@ static enum sm_status write_all(struct closing *c, struct sm_error *err) {
 static enum sm_status close_trace(struct closing *c, const char *path, struct sm_error *err) {
     struct sm_temporary file;
     struct stat st;
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) {
-        c->left_alone = "it is not a regular file";
-        return SM_OK;
+    if (stat(path, &st) != 0) {
+        sm_error_set(err, "%s: %s", path, strerror(errno));
+        return SM_FAILED;
     }
     if (sm_temporary_open(&file, path, st.st_mode & 0777, err) != SM_OK)
         return SM_FAILED;
@@ -199,7 +199,13 @@ enum sm_status sm_finalise_trace(const char *path, const struct sm_finalise_opti
                                  struct sm_finalise_result *result, struct sm_error *err) {
     struct closing c = {.result = result, .options = options};
     struct sm_tail_state tail;
+    struct stat st;
     *result = (struct sm_finalise_result){0};
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* opening a FIFO would wait for a writer */
+        result->left_alone = true;
+        result->why = "it is not a regular file";
+        return SM_OK;
+    }
     if (sm_trace_open(&c.trace, path, NULL, err) != SM_OK)
         return SM_FAILED;
     enum sm_status status = SM_OK;

@@ -564,6 +564,27 @@ class Options(Case):
         self.assertEqual(small.info()["samples"], large.info()["samples"])
         self.assertLess(os.path.getsize(small.path), 0.8 * os.path.getsize(large.path))
 
+    def test_fifo(self):
+        """A trace that is piped away: nothing waits for another reader at the end."""
+        fifo, copy = (os.path.join(programs.WORK, name) for name in ("fifo", "piped.stm"))
+        os.mkfifo(fifo)
+        with open(copy, "wb") as f:
+            reader = subprocess.Popen(["cat", fifo], stdout=f)
+        done = run([programs.STATMEM, "record", "-o", fifo, "-r", "0.1", "--", compile("alloc"),
+                    "100"], timeout=60)
+        self.assertEqual(reader.wait(timeout=30), 0)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"no summary", done.stderr)
+        same = Recorded([compile("alloc"), "100"], rate="0.1")
+        piped = json.loads(run([programs.STATMEM, "info", "--json", copy]).stdout)
+        self.assertEqual(piped["samples"], same.info()["samples"])
+        self.assertEqual(piped["losses"], [])
+
+    def test_line_end_in_a_name(self):
+        done = run([programs.STATMEM, "record", "-o", "a\nb.stm", "--", compile("alloc")])
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"line end", done.stderr)
+
 
 if __name__ == "__main__":
     programs.main()

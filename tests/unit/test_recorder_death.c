@@ -284,17 +284,18 @@ static void test_fork_follow(void **state) {
 
 /* A child may start a recording of its own, also when another thread of the parent was inside an event. */
 static void *busy_thread(void *arg) {
-    while (!*(volatile int *)arg)
+    /* relaxed: only an end to the loop; pairs with test_fork_while_busy */
+    while (!atomic_load_explicit((atomic_int *)arg, memory_order_relaxed))
         alloc(20, 5);
     return NULL;
 }
 
 static void test_fork_while_busy(void **state) {
-    volatile int quit = 0;
+    atomic_int quit = 0;
     assert_int_equal(try_start(path, false), 0);
     pthread_t t[2];
     for (int i = 0; i < 2; i++)
-        pthread_create(&t[i], NULL, busy_thread, (void *)&quit);
+        pthread_create(&t[i], NULL, busy_thread, &quit);
     char child_path[160];
     snprintf(child_path, sizeof child_path, "%s/child", dir);
     for (int i = 0; i < 50; i++) {
@@ -313,7 +314,7 @@ static void test_fork_while_busy(void **state) {
         assert_int_equal(scan.n_alloc, 1);
         assert_int_equal(scan.n_end, 1);
     }
-    quit = 1;
+    atomic_store_explicit(&quit, 1, memory_order_relaxed);
     for (int i = 0; i < 2; i++)
         pthread_join(t[i], NULL);
     sm_recorder_stop(SM_REASON_EXIT);
