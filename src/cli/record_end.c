@@ -12,7 +12,7 @@
 #include "cli/path_search.h"
 #include "convert/convert.h"
 #include "convert/finalise.h"
-#include "report/estimate.h"
+#include "analyze/estimate.h"
 #include "report/info.h"
 #include "util/json.h"
 #include "util/number.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/estimate.h"
+#include "analyze/estimate.h"
 #include "report/info.h"
 #include "report/naming.h"
 #include "util/json.h"

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "report/estimate.h"
+#include "analyze/estimate.h"
 #include "report/info.h"
 #include "report/naming.h"
 #include "util/number.h"

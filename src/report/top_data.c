@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/estimate.h"
+#include "analyze/estimate.h"
 #include "report/top.h"
 #include "util/json.h"
 #include "util/text.h"

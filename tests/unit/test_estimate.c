@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "report/estimate.h"
+#include "analyze/estimate.h"
 
 static void near(double a, double b, double relative) {
     if (fabs(a - b) > relative * fabs(b))

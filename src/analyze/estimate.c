@@ -1,5 +1,5 @@
 /* See estimate.h. */
-#include "report/estimate.h"
+#include "analyze/estimate.h"
 
 #include <math.h>
 

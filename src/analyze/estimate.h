@@ -13,8 +13,8 @@
       sqrt(1 - r), so that the interval closes at r = 1.
    3. The n words that were seen exist: low is not less than n.
    With n = 0: [0, 3.69 sqrt(1 - r) / r]. */
-#ifndef SM_REPORT_ESTIMATE_H
-#define SM_REPORT_ESTIMATE_H
+#ifndef SM_ANALYZE_ESTIMATE_H
+#define SM_ANALYZE_ESTIMATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

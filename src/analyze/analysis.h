@@ -1,0 +1,268 @@
+/* A trace as columns: one row per allocation, one tree of all call stacks. Hosted.
+
+   Everything here is built once by sm_analysis_open and never changes afterwards, so that any number of
+   threads may read it. The arrays are exposed: what asks a question is a loop over them. They live in
+   anonymous memory or in a mapped cache file (analyze/store.h); neither is the reader's business.
+
+   Rows stand in the order of allocation: by time, then stream, then number in the stream. Times are nanoseconds
+   since the trace's start. A row costs 32 bytes.
+
+   Estimates. What a row stands for is counted in *units*, whole numbers, so that sums are exact and do not
+   depend on the order of adding:
+   - all allocations sampled by Memprof's rule: a unit is one sample, worth word_bytes / rate bytes
+     (analyze/estimate.h);
+   - traces that hold byte-sampled (native) allocations as well: a unit is 1/256 byte, and a row has
+     units[row] of them: samples x word_bytes / rate, or S / (1 - exp(-S / R)) for a block of S bytes
+     sampled with mean interval R (Horvitz and Thompson, "A generalization of sampling without replacement",
+     JASA 47, 1952, with the inclusion probability of exponential gaps). */
+#ifndef SM_ANALYZE_ANALYSIS_H
+#define SM_ANALYZE_ANALYSIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyze/estimate.h"
+#include "decode/trace.h"
+#include "util/error.h"
+
+#define SM_NEVER_NS INT64_MAX
+
+/* A text is an offset into the analysis' texts; 0 is "". */
+typedef uint32_t sm_text_id;
+
+/* Functions are keyed by (file, name): the same name in two files is two functions. Function 0 is the root,
+   "(all)". */
+struct sm_function {
+    sm_text_id name; /* as in the trace, or "0x..." for a bare code, "(cut)", "(no stack)", ... */
+    sm_text_id file; /* "" = unknown */
+    sm_text_id
+        module;     /* OCaml: "Stdlib.List"; native: the shared object's base name; "" = unknown */
+    uint32_t flags; /* enum sm_syms_flag, SM_FUNCTION_PSEUDO */
+};
+#define SM_FUNCTION_PSEUDO 0x100u /* stands for no place in the program */
+
+/* A place in a function. */
+struct sm_frame {
+    uint32_t function;
+    uint32_t line, end_line, start_char, end_char; /* line 0 = unknown */
+};
+
+/* Node 0 is the root. Nodes stand in preorder: the subtree of node i is [i, node_end[i]), a parent's number is
+   smaller than its children's. Inlined frames are nodes of their own. */
+struct sm_calltree {
+    uint32_t n_nodes;
+    const uint32_t *parent;
+    const uint32_t *end;      /* one past the last node of the subtree */
+    const uint32_t *frame;    /* index of frames; function = frames[frame[i]].function */
+    const uint32_t *function; /* the same by node, for loops */
+    const uint16_t *depth;    /* root 0; saturates */
+    const uint8_t *flags;     /* enum sm_node_flag */
+};
+enum sm_node_flag {
+    SM_NODE_TOP_FUNCTION = 1, /* no ancestor is of the same function: recursion counts once */
+    SM_NODE_TOP_FRAME = 2,    /* ... the same frame (line) */
+    SM_NODE_TOP_FILE = 4,     /* ... the same file */
+    SM_NODE_TOP_MODULE = 8,   /* ... the same module */
+    SM_NODE_SITE = 16,        /* some row was allocated here: the innermost frame */
+};
+
+/* Who allocates: an OCaml domain's or a native thread. */
+struct sm_lane {
+    uint32_t stream;
+    uint32_t kind; /* enum sm_owner_kind */
+    uint64_t domain;
+    uint64_t tid; /* 0 = unknown */
+    uint32_t incarnation;
+    sm_text_id name;
+};
+
+/* What rows have in common: they are predicates' and groups' cheapest subject. */
+struct sm_row_class {
+    uint32_t lane;
+    uint8_t heap;   /* enum sm_heap */
+    uint8_t origin; /* enum sm_origin */
+    bool bytes;     /* sizes are bytes, else words without header */
+    bool byte_sampled;
+};
+
+#define SM_ROW_BLOCK_SHIFT 8
+#define SM_ROW_ESCAPE UINT32_MAX    /* alloc_delta, size: see the wide table */
+#define SM_ROW_NEVER UINT32_MAX     /* ages */
+#define SM_ROW_WIDE_AGE 0x80000000u /* ages: the rest is an index of wide_ages */
+
+struct sm_wide {
+    uint32_t row;
+    uint64_t value;
+};
+
+struct sm_rows {
+    uint32_t n;
+    /* allocation time = block_ns[i >> 8] + alloc_delta[i] */
+    const int64_t *block_ns;
+    const uint32_t *alloc_delta;
+    const uint32_t *promote_age; /* ns after the allocation */
+    const uint32_t *free_age;
+    const uint32_t *size;    /* words without header, or bytes (class) */
+    const uint32_t *samples; /* at least 1; saturates */
+    const uint32_t *node;    /* innermost node of the stack */
+    const uint32_t *class_id;
+    const uint64_t *units; /* NULL: samples are units */
+    /* Rows that were freed, in the order of their end: by time, then row. */
+    uint32_t n_freed;
+    const uint32_t *free_order;
+    /* Rows freed by another lane than allocated them, ascending. */
+    uint32_t n_foreign;
+    const struct sm_foreign_free { uint32_t row, lane; } * foreign;
+    const uint64_t *wide_ages;
+    uint32_t n_wide_ages;
+    const struct sm_wide *wide_deltas, *wide_sizes; /* ascending by row */
+    uint32_t n_wide_deltas, n_wide_sizes;
+};
+
+struct sm_counter_sample {
+    int64_t ns;
+    int64_t value;
+    uint32_t counter; /* enum sm_counter */
+    uint32_t lane;    /* UINT32_MAX: of the process */
+};
+struct sm_trace_mark {
+    int64_t ns;
+    uint32_t lane;
+    sm_text_id text;
+};
+
+/* Live memory at its largest. */
+struct sm_peak {
+    uint64_t units;
+    int64_t ns;     /* when it was reached first */
+    uint32_t row;   /* the allocation that reached it; UINT32_MAX when nothing was allocated */
+    uint32_t freed; /* how many of free_order had ended by then */
+};
+
+struct sm_analysis {
+    struct sm_meta meta; /* as of the trace; strings live as long as the analysis */
+    struct sm_end end;
+    uint64_t trace_bytes;
+    int64_t last_ns;       /* end of the trace: from its END packet, else the last event */
+    int64_t first_ns;      /* first event */
+    double bytes_per_unit; /* NAN when the rate is unknown: count samples then */
+    bool mixed;            /* byte-sampled rows are among them */
+    uint32_t word_bytes;
+    uint64_t n_promoted, n_events;
+
+    struct sm_rows rows;
+    struct sm_calltree tree;
+    uint32_t n_frames, n_functions, n_lanes, n_classes;
+    const struct sm_frame *frames;
+    const struct sm_function *functions;
+    const struct sm_lane *lanes;
+    const struct sm_row_class *classes;
+    const char *texts;
+    size_t texts_bytes;
+    uint32_t n_counters, n_marks;
+    const struct sm_counter_sample *counters;
+    const struct sm_trace_mark *marks;
+    size_t n_losses;
+    const struct sm_loss *losses;
+    struct sm_peak peak; /* of all rows */
+
+    bool from_cache;
+    const char *path;
+    struct sm_analysis_private *private_data;
+};
+
+struct sm_analysis_options {
+    unsigned threads;         /* 0 = as many as processors */
+    bool no_cache;            /* neither read nor write a cache file */
+    uint64_t cache_min_bytes; /* traces below are not cached; 0 = the default, 32 MiB */
+    struct sm_trace_options trace;
+};
+
+/* Reads the whole trace (or its cache). options may be NULL. Fails as sm_trace_open does, and when rows or
+   nodes would exceed 2^32 - 2. */
+enum sm_status sm_analysis_open(struct sm_analysis **out, const char *path,
+                                const struct sm_analysis_options *options, struct sm_error *err);
+/* The same of an open trace, which stays the caller's. Never cached. */
+enum sm_status sm_analysis_of_trace(struct sm_analysis **out, struct sm_trace *t,
+                                    const struct sm_analysis_options *options,
+                                    struct sm_error *err);
+void sm_analysis_free(struct sm_analysis *a);
+
+static inline const char *sm_text(const struct sm_analysis *a, sm_text_id id) {
+    return a->texts + id;
+}
+
+/* ---- rows ---- */
+
+uint64_t sm_wide_find(const struct sm_wide *list, uint32_t n, uint32_t row);
+
+static inline int64_t sm_row_alloc_ns(const struct sm_analysis *a, uint32_t row) {
+    uint32_t delta = a->rows.alloc_delta[row];
+    int64_t base = a->rows.block_ns[row >> SM_ROW_BLOCK_SHIFT];
+    if (__builtin_expect(delta == SM_ROW_ESCAPE, 0))
+        return base + (int64_t)sm_wide_find(a->rows.wide_deltas, a->rows.n_wide_deltas, row);
+    return base + delta;
+}
+
+/* Age in ns of an entry of promote_age or free_age other than SM_ROW_NEVER. */
+static inline int64_t sm_row_age(const struct sm_analysis *a, uint32_t age) {
+    if (__builtin_expect((age & SM_ROW_WIDE_AGE) != 0, 0))
+        return (int64_t)a->rows.wide_ages[age & ~SM_ROW_WIDE_AGE];
+    return age;
+}
+
+/* SM_NEVER_NS when it did not happen. */
+static inline int64_t sm_row_free_ns(const struct sm_analysis *a, uint32_t row) {
+    uint32_t age = a->rows.free_age[row];
+    return age == SM_ROW_NEVER ? SM_NEVER_NS : sm_row_alloc_ns(a, row) + sm_row_age(a, age);
+}
+static inline int64_t sm_row_promote_ns(const struct sm_analysis *a, uint32_t row) {
+    uint32_t age = a->rows.promote_age[row];
+    return age == SM_ROW_NEVER ? SM_NEVER_NS : sm_row_alloc_ns(a, row) + sm_row_age(a, age);
+}
+
+/* Size of the block without header, in bytes. */
+static inline uint64_t sm_row_bytes(const struct sm_analysis *a, uint32_t row) {
+    uint64_t size = a->rows.size[row];
+    if (__builtin_expect(size == SM_ROW_ESCAPE, 0))
+        size = sm_wide_find(a->rows.wide_sizes, a->rows.n_wide_sizes, row);
+    return a->classes[a->rows.class_id[row]].bytes ? size : size * a->word_bytes;
+}
+
+static inline uint64_t sm_row_units(const struct sm_analysis *a, uint32_t row) {
+    return a->rows.units != NULL ? a->rows.units[row] : a->rows.samples[row];
+}
+
+/* ---- selections: sets of rows ---- */
+
+/* One bit per row, 64 to a word; bits beyond the last row are 0. words == NULL: all rows. */
+struct sm_selection {
+    uint64_t *words;
+    uint32_t n_rows; /* selected */
+};
+void sm_selection_release(struct sm_selection *s);
+
+static inline bool sm_selected(const struct sm_selection *s, uint32_t row) {
+    return s == NULL || s->words == NULL || (s->words[row >> 6] >> (row & 63) & 1) != 0;
+}
+
+/* ---- sums ---- */
+
+struct sm_sum {
+    uint64_t units, samples, rows;
+    double variance; /* of byte-sampled rows, units squared; 0 where all are Memprof's */
+};
+static inline void sm_sum_add(struct sm_sum *to, const struct sm_sum *x) {
+    to->units += x->units;
+    to->samples += x->samples;
+    to->rows += x->rows;
+    to->variance += x->variance;
+}
+
+/* The estimate in bytes of a sum, with its interval. For a sum of Memprof samples it is
+   analyze/estimate.h's; where byte-sampled rows take part, value +- 1.96 standard deviations, not below what was
+   seen. `value` is NAN when the trace tells no rate. */
+struct sm_estimate sm_sum_estimate(const struct sm_analysis *a, const struct sm_sum *sum);
+
+#endif
