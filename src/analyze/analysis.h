@@ -5,7 +5,7 @@
    anonymous memory or in a mapped cache file (analyze/store.h); neither is the reader's business.
 
    Rows stand in the order of allocation: by time, then stream, then number in the stream. Times are nanoseconds
-   since the trace's start. A row costs 32 bytes.
+   since the trace's start. A row costs about 30 bytes.
 
    Estimates. What a row stands for is counted in *units*, whole numbers, so that sums are exact and do not
    depend on the order of adding:
@@ -88,6 +88,7 @@ struct sm_row_class {
 
 #define SM_ROW_BLOCK_SHIFT 8
 #define SM_ROW_ESCAPE UINT32_MAX    /* alloc_delta, size: see the wide table */
+#define SM_ROW_MANY UINT8_MAX       /* samples, frees_before: see the wide table */
 #define SM_ROW_NEVER UINT32_MAX     /* ages */
 #define SM_ROW_WIDE_AGE 0x80000000u /* ages: the rest is an index of wide_ages */
 
@@ -103,21 +104,26 @@ struct sm_rows {
     const uint32_t *alloc_delta;
     const uint32_t *promote_age; /* ns after the allocation */
     const uint32_t *free_age;
-    const uint32_t *size;    /* words without header, or bytes (class) */
-    const uint32_t *samples; /* at least 1; saturates */
-    const uint32_t *node;    /* innermost node of the stack */
+    const uint32_t *size;   /* words without header, or bytes (class) */
+    const uint8_t *samples; /* at least 1; SM_ROW_MANY: wide_samples */
+    const uint32_t *node;   /* innermost node of the stack */
     const uint32_t *class_id;
     const uint64_t *units; /* NULL: samples are units */
-    /* Rows that were freed, in the order of their end: by time, then row. */
+    /* Rows that were freed, in the order of their end. Allocations and ends have one order, the merged one
+       (merge/cursor.h): frees_before[i] ends lie between the allocations of rows i - 1 and i (SM_ROW_MANY:
+       wide_frees), those left over after the last row. block_frees[i >> 8] ends lie before the first row of a
+       block. */
     uint32_t n_freed;
     const uint32_t *free_order;
+    const uint8_t *frees_before;
+    const uint32_t *block_frees;
     /* Rows freed by another lane than allocated them, ascending. */
     uint32_t n_foreign;
     const struct sm_foreign_free { uint32_t row, lane; } * foreign;
     const uint64_t *wide_ages;
     uint32_t n_wide_ages;
-    const struct sm_wide *wide_deltas, *wide_sizes; /* ascending by row */
-    uint32_t n_wide_deltas, n_wide_sizes;
+    const struct sm_wide *wide_deltas, *wide_sizes, *wide_samples, *wide_frees; /* by row */
+    uint32_t n_wide_deltas, n_wide_sizes, n_wide_samples, n_wide_frees;
 };
 
 struct sm_counter_sample {
@@ -132,7 +138,7 @@ struct sm_trace_mark {
     sm_text_id text;
 };
 
-/* Live memory at its largest. */
+/* Live memory at its largest: after the allocation of `row`. */
 struct sm_peak {
     uint64_t units;
     int64_t ns;     /* when it was reached first */
@@ -148,6 +154,8 @@ struct sm_analysis {
     int64_t first_ns;      /* first event */
     double bytes_per_unit; /* NAN when the rate is unknown: count samples then */
     bool mixed;            /* byte-sampled rows are among them */
+    double byte_interval;  /* mean interval R of these, bytes; 0 = none */
+    uint64_t sample_units; /* units of one Memprof sample; 1 unless mixed */
     uint32_t word_bytes;
     uint64_t n_promoted, n_events;
 
@@ -230,9 +238,20 @@ static inline uint64_t sm_row_bytes(const struct sm_analysis *a, uint32_t row) {
     return a->classes[a->rows.class_id[row]].bytes ? size : size * a->word_bytes;
 }
 
-static inline uint64_t sm_row_units(const struct sm_analysis *a, uint32_t row) {
-    return a->rows.units != NULL ? a->rows.units[row] : a->rows.samples[row];
+static inline uint64_t sm_row_samples(const struct sm_analysis *a, uint32_t row) {
+    uint8_t samples = a->rows.samples[row];
+    if (__builtin_expect(samples == SM_ROW_MANY, 0))
+        return sm_wide_find(a->rows.wide_samples, a->rows.n_wide_samples, row);
+    return samples;
 }
+
+static inline uint64_t sm_row_units(const struct sm_analysis *a, uint32_t row) {
+    return a->rows.units != NULL ? a->rows.units[row] : sm_row_samples(a, row);
+}
+
+/* The variance a row adds to a sum of units, units squared: samples x (1 - rate) x unit^2 of Memprof's, and
+   w^2 (1 - p) of byte-sampled ones, w = S / p, p = 1 - exp(-S / R). 0 unless the trace is mixed. */
+double sm_row_variance(const struct sm_analysis *a, uint32_t row);
 
 /* ---- selections: sets of rows ---- */
 
@@ -251,7 +270,7 @@ static inline bool sm_selected(const struct sm_selection *s, uint32_t row) {
 
 struct sm_sum {
     uint64_t units, samples, rows;
-    double variance; /* of byte-sampled rows, units squared; 0 where all are Memprof's */
+    double variance; /* units squared; kept in mixed traces only */
 };
 static inline void sm_sum_add(struct sm_sum *to, const struct sm_sum *x) {
     to->units += x->units;

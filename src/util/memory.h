@@ -13,6 +13,9 @@ void *sm_alloc_zero(size_t n, size_t bytes_each) __attribute__((returns_nonnull)
 void *sm_realloc_array(void *p, size_t n, size_t bytes_each) __attribute__((returns_nonnull));
 char *sm_strdup(const char *text) __attribute__((returns_nonnull));
 
+/* What the above do when there is none: the handler, or abort. */
+void sm_memory_failed(size_t bytes) __attribute__((noreturn));
+
 /* Room for at least n elements in a growing array: doubles *capacity. */
 void *sm_grow(void *p, size_t *capacity, size_t n, size_t bytes_each)
     __attribute__((returns_nonnull));
