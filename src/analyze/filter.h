@@ -22,7 +22,7 @@
 #define SM_FILTER_MAX_CLAUSES 1000u /* conditions and view directives */
 #define SM_FILTER_MAX_LIST 1000u    /* numbers behind one `in` */
 
-/* What is wrong with a text. `column` counts characters (UTF-8; any other byte is one) from 1. */
+/* What is wrong with a text. `column` counts characters from 1 (bytes that do not continue a character of UTF-8). */
 struct sm_filter_error {
     uint32_t column;
     const char *expected; /* one of the fixed phrases of docs/filters.md; static */
@@ -62,7 +62,12 @@ struct sm_filter_number {
     bool words;
 };
 
-enum sm_filter_match { SM_MATCH_EQUAL = 0, SM_MATCH_CONTAINS = 1, SM_MATCH_GLOB = 2, SM_MATCH_REGEX = 3 };
+enum sm_filter_match {
+    SM_MATCH_EQUAL = 0,
+    SM_MATCH_CONTAINS = 1,
+    SM_MATCH_GLOB = 2,
+    SM_MATCH_REGEX = 3
+};
 
 /* What of a frame a pattern is held against. */
 enum sm_filter_subject {

@@ -9,7 +9,7 @@
 #define SM_EXPECT_MORE "and, or, ; or another condition"
 #define SM_EXPECT_CLOSE "and, or, another condition or )"
 #define SM_EXPECT_AFTER_VIEW "and, ; or the end"
-#define SM_EXPECT_NO_VIEW "a condition; hide and collapse stand outside of (), or and not"
+#define SM_EXPECT_NO_VIEW "a condition (hide and collapse stand alone, joined by and or ;)"
 #define SM_EXPECT_TEST "<, <=, >, >=, =, != or a range such as"
 #define SM_EXPECT_TIME_TEST SM_EXPECT_TEST " 1s..2s"
 #define SM_EXPECT_SIZE_TEST SM_EXPECT_TEST " 1kB..2kB"
@@ -77,6 +77,42 @@ struct sm_filter_lexer {
 
 /* The next token. False for a broken string or regular expression, or when the arena is full. */
 bool sm_filter_lex(struct sm_filter_lexer *x, struct sm_filter_token *token);
+
+/* ---- the parser ---- */
+
+struct sm_filter_parser {
+    struct sm_filter_lexer lexer;
+    struct sm_filter_token token; /* the next one, not yet used */
+    struct sm_filter *filter;
+    struct sm_filter_view **last_view;
+    unsigned depth, n_clauses;
+    bool failed;
+    struct sm_filter_error *error; /* may be NULL */
+};
+
+bool sm_filter_token_is(const struct sm_filter_token *t, const char *word);
+bool sm_filter_is_condition(const struct sm_filter_token *t); /* begins a condition; or `not` */
+bool sm_filter_is_view(const struct sm_filter_token *t);      /* begins a view directive */
+bool sm_filter_is_reserved(const struct sm_filter_token *t);
+
+/* Errors. The first one counts. All but advance return false. */
+void sm_filter_set_error(struct sm_filter_parser *p, size_t at, const char *expected,
+                         const struct sm_filter_token *found);
+bool sm_filter_wrong(struct sm_filter_parser *p, const char *expected); /* the current token is */
+bool sm_filter_too_much(struct sm_filter_parser *p, const struct sm_filter_token *t,
+                        const char *expected);
+bool sm_filter_advance(struct sm_filter_parser *p);
+
+/* Cleared memory of the filter, NULL after an error was set. */
+void *sm_filter_room(struct sm_filter_parser *p, size_t bytes);
+struct sm_filter_node *sm_filter_node_new(struct sm_filter_parser *p, enum sm_filter_kind kind);
+struct sm_filter_node *sm_filter_negate(struct sm_filter_parser *p, struct sm_filter_node *node);
+
+/* At the first word of one. NULL or false after an error was set. */
+struct sm_filter_node *sm_filter_get_condition(struct sm_filter_parser *p);
+bool sm_filter_get_view(struct sm_filter_parser *p);
+
+/* ---- values ---- */
 
 /* Values out of words; false when the word is none. */
 bool sm_filter_time_get(const char *text, size_t bytes, struct sm_filter_time *time);

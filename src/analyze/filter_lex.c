@@ -134,6 +134,7 @@ static enum sm_filter_token_kind lex_operator(struct sm_filter_lexer *x) {
     case '~':
         return SM_TOKEN_TILDE;
     case '=':
+        x->at += next == '=';
         return SM_TOKEN_EQ;
     case '<':
         if (next != '=')

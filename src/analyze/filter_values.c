@@ -1,7 +1,7 @@
 /* Numbers, sizes, durations and times of filters: out of words and back into canonical words.
 
    All arithmetic is in integers, so that every implementation of the language agrees: a decimal number
-   is a mantissa below 10^18 and a count of decimals, and the product with its unit is rounded half up. The
+   is a mantissa below 10^19 and a count of decimals, and the product with its unit is rounded half up. The
    canonical form uses the largest unit that divides the value, hence never a decimal point. */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "analyze/filter_internal.h"
 #include "format/wire.h"
 
-#define MAX_DIGITS 18
+#define MAX_DIGITS 19
 #define DAY_NS (86400 * INT64_C(1000000000))
 
 struct unit {
@@ -25,8 +25,9 @@ static const struct unit size_units[] = {
     {"MiB", 1ull << 20, false},   {"KiB", 1ull << 10, false}, {"B", 1, false},
 };
 static const struct unit time_units[] = {
-    {"d", 86400000000000, false}, {"h", 3600000000000, false}, {"m", 60000000000, false},
-    {"min", 60000000000, true},   {"s", 1000000000, false},    {"ms", 1000000, false},
+    {"d", 86400000000000, false}, {"h", 3600000000000, false},
+    {"m", 60000000000, false},    {"min", 60000000000, true},
+    {"s", 1000000000, false},     {"ms", 1000000, false},
     {"us", 1000, false},          {"ns", 1, false},
 };
 #define N_UNITS(units) (sizeof(units) / sizeof *(units))
@@ -107,7 +108,8 @@ static void put_with_unit(struct sm_buffer *out, uint64_t x, const struct unit *
 
 bool sm_filter_count_get(const char *text, size_t bytes, uint64_t *n) {
     uint64_t mantissa, divisor;
-    if (get_decimal(text, bytes, &mantissa, &divisor) != bytes || divisor != 1 || bytes == 0)
+    if (get_decimal(text, bytes, &mantissa, &divisor) != bytes || divisor != 1 || bytes == 0 ||
+        mantissa > INT64_MAX)
         return false;
     *n = mantissa;
     return true;
@@ -179,7 +181,8 @@ static bool get_char(const char **p, const char *end, char c) {
 static bool get_clock(const char **p, const char *end, int64_t *ns) {
     unsigned hours, minutes, seconds = 0;
     int64_t fraction = 0;
-    if (!get_digits(p, end, 2, &hours) || !get_char(p, end, ':') || !get_digits(p, end, 2, &minutes))
+    if (!get_digits(p, end, 2, &hours) || !get_char(p, end, ':') ||
+        !get_digits(p, end, 2, &minutes))
         return false;
     if (get_char(p, end, ':')) {
         if (!get_digits(p, end, 2, &seconds))
@@ -348,10 +351,14 @@ void sm_filter_time_put(struct sm_buffer *out, const struct sm_filter_time *time
 
 /* Bits as SM_FILTER_HEAP and SM_FILTER_ORIGIN number them. The names are those of reports. */
 static const char *const source_names[] = {
-    [SM_HEAP_MINOR] = "minor",           [SM_HEAP_MAJOR] = "major",
-    [SM_HEAP_EXTERNAL] = "external",     [SM_HEAP_NATIVE] = "native",
-    [8 + SM_ORIGIN_NORMAL] = "normal",   [8 + SM_ORIGIN_MARSHAL] = "marshal",
-    [8 + SM_ORIGIN_CUSTOM] = "custom",   [8 + SM_ORIGIN_MAPPED] = "mapped",
+    [SM_HEAP_MINOR] = "minor",
+    [SM_HEAP_MAJOR] = "major",
+    [SM_HEAP_EXTERNAL] = "external",
+    [SM_HEAP_NATIVE] = "native",
+    [8 + SM_ORIGIN_NORMAL] = "normal",
+    [8 + SM_ORIGIN_MARSHAL] = "marshal",
+    [8 + SM_ORIGIN_CUSTOM] = "custom",
+    [8 + SM_ORIGIN_MAPPED] = "mapped",
     [8 + SM_ORIGIN_REPORTED] = "reported",
 };
 
