@@ -23,6 +23,7 @@ struct sm_dimension {
     uint32_t n_spans;           /* TIME; 0 = 60 */
 };
 #define SM_MAX_DIMENSIONS 4
+#define SM_NO_DOMAIN UINT64_MAX /* native threads, which belong to no domain */
 
 struct sm_group_row {
     uint32_t value[SM_MAX_DIMENSIONS]; /* by dimension: key, node, lane, heap, ... */
@@ -35,7 +36,8 @@ struct sm_groups {
     uint32_t n_weighers, n_groups;
     struct sm_group_row *list; /* by falling units of the first weigher, then by value */
     struct sm_sum *sums;
-    uint64_t *domains; /* value of SM_BY_DOMAIN -> domain id */
+    uint64_t *domains; /* value of SM_BY_DOMAIN -> domain id, or SM_NO_DOMAIN */
+    uint32_t n_domains;
 };
 void sm_groups_make(struct sm_groups *g, const struct sm_dimension *dimensions,
                     uint32_t n_dimensions, const struct sm_weigher *weighers, uint32_t n_weighers,

@@ -32,6 +32,8 @@ struct sm_view {
 /* hidden: bitmap by frame, or NULL. collapsed: by frame, the text id that stands for it, 0 = none, or NULL. */
 void sm_view_make(struct sm_view *v, const struct sm_analysis *a, enum sm_key_kind kind,
                   const uint64_t *hidden, const sm_text_id *collapsed);
+/* Hides frames that directly continue a visible frame of the same key: f > f > f > g becomes f > g. */
+void sm_view_fold_recursion(struct sm_view *v);
 void sm_view_release(struct sm_view *v);
 /* "List.map", "List.map list.ml:92", "list.ml": appended as they are (make them safe before showing). */
 struct sm_buffer;
@@ -43,6 +45,9 @@ struct sm_key_sum {
 };
 struct sm_key_sum *sm_view_sums(const struct sm_view *v,
                                 const struct sm_sum *nodes); /* by key; free() */
+
+/* By node: the sum of its subtree; free(). */
+struct sm_sum *sm_subtree_sums(const struct sm_analysis *a, const struct sm_sum *nodes);
 
 /* A tree merged by key. Nodes in preorder, children by falling total. */
 struct sm_merged_node {

@@ -59,10 +59,10 @@ struct sm_weigher {
     const struct sm_analysis *analysis;
     const struct sm_selection *selection; /* NULL = all */
     struct sm_weight weight;
-    struct sm_peak
-        moment; /* LIVE_PEAK, LIVE_OWN_PEAK: rows up to moment.row, not among the first moment.freed */
-    uint64_t *ended;    /* bitmap of those; NULL = not needed */
-    uint32_t *order_at; /* TEMPORARY_BYTES: running units by row block, private */
+    struct sm_peak moment; /* LIVE_PEAK, LIVE_OWN_PEAK: when that was */
+    uint64_t
+        *members;  /* bitmap of the rows that count, selected or not; NULL = told by their ages */
+    double *scale; /* OBJECTS: 1 / probability of being seen, by size in words */
 };
 void sm_weigher_init(struct sm_weigher *w, const struct sm_analysis *a,
                      const struct sm_selection *s, const struct sm_weight *weight,
@@ -73,7 +73,7 @@ void sm_weigher_release(struct sm_weigher *w);
 bool sm_weigher_takes(const struct sm_weigher *w, uint32_t row);
 /* Bits of the 64 rows from `word` x 64 that are selected and count. */
 uint64_t sm_weigher_word(const struct sm_weigher *w, uint32_t word);
-/* What one row that counts adds. LIFETIME: units x milliseconds (saturating). */
+/* What one row that counts adds. LIFETIME: `units` are units x microseconds; OBJECTS: 1/1024 objects. */
 void sm_weigher_add(const struct sm_weigher *w, uint32_t row, struct sm_sum *to);
 
 /* Sum over all; over each stack (array by node, innermost frames only, caller frees);
