@@ -19,53 +19,71 @@ static uint32_t add_node(struct sm_code_tree *t, uint32_t parent, uint32_t locat
     return t->n++;
 }
 
+static void make_slots(struct sm_code_tree *t, uint32_t n) {
+    sm_vec_init(&t->slots, NULL);
+    sm_vec_push(&t->slots, (size_t)n * sizeof(struct sm_code_slot)); /* fresh mappings are zero */
+    t->mask = n - 1;
+}
+
 void sm_code_tree_init(struct sm_code_tree *t, const char *directory, uint32_t max_nodes) {
     memset(t, 0, sizeof *t);
     sm_vec_init(&t->nodes, directory);
     t->max_nodes = max_nodes;
-    t->slots = sm_alloc_zero(FIRST_SLOTS, sizeof *t->slots);
-    t->mask = FIRST_SLOTS - 1;
+    make_slots(t, FIRST_SLOTS);
     add_node(t, 0, SM_LOC_ROOT);
 }
 
 void sm_code_tree_release(struct sm_code_tree *t) {
     sm_vec_release(&t->nodes);
-    free(t->slots);
+    sm_vec_release(&t->slots);
 }
 
 static void enlarge(struct sm_code_tree *t) {
-    uint32_t old = t->mask + 1;
-    struct sm_code_slot *from = t->slots;
+    struct sm_vec old = t->slots;
+    const struct sm_code_slot *from = old.data;
+    uint32_t n = t->mask + 1;
     const struct sm_code_node *nodes = t->nodes.data;
-    t->slots = sm_alloc_zero((size_t)old * 2, sizeof *t->slots);
-    t->mask = old * 2 - 1;
-    for (uint32_t i = 0; i < old; i++) {
+    make_slots(t, n * 4);
+    struct sm_code_slot *slots = t->slots.data;
+    for (uint32_t i = 0; i < n; i++) {
         if (from[i].node == 0)
             continue;
-        const struct sm_code_node *n = &nodes[from[i].node];
-        uint32_t at = (uint32_t)hash(n->parent, n->location) & t->mask;
-        while (t->slots[at].node != 0)
+        const struct sm_code_node *child = &nodes[from[i].node];
+        uint32_t at = (uint32_t)hash(child->parent, child->location) & t->mask;
+        while (slots[at].node != 0)
             at = (at + 1) & t->mask;
-        t->slots[at] = from[i];
+        slots[at] = from[i];
     }
-    free(from);
+    sm_vec_release(&old);
 }
 
 uint32_t sm_code_tree_find(struct sm_code_tree *t, uint32_t parent, uint32_t location) {
+    struct sm_code_node *nodes = t->nodes.data;
+    if (nodes[parent].first_child == 0) {
+        uint32_t fresh = add_node(t, parent, location);
+        struct sm_code_node *n = (struct sm_code_node *)t->nodes.data + parent;
+        n->first_child = n->last_child = fresh;
+        n->first_location = n->last_location = location;
+        return fresh;
+    }
     uint64_t h = hash(parent, location);
     uint32_t tag = (uint32_t)(h >> 32), at = (uint32_t)h & t->mask;
-    struct sm_code_node *nodes = t->nodes.data;
-    for (; t->slots[at].node != 0; at = (at + 1) & t->mask) {
-        if (t->slots[at].tag != tag)
+    struct sm_code_slot *slots = t->slots.data;
+    for (; slots[at].node != 0; at = (at + 1) & t->mask) {
+        if (slots[at].tag != tag)
             continue;
-        uint32_t i = t->slots[at].node;
-        if (nodes[i].parent == parent && nodes[i].location == location)
+        uint32_t i = slots[at].node;
+        if (nodes[i].parent == parent && nodes[i].location == location) {
+            nodes[parent].last_location = location;
             return nodes[parent].last_child = i;
+        }
     }
     uint32_t fresh = add_node(t, parent, location);
-    t->slots[at] = (struct sm_code_slot){.node = fresh, .tag = tag};
-    ((struct sm_code_node *)t->nodes.data)[parent].last_child = fresh;
-    if (t->n > (t->mask + 1) / 4 * 3)
+    slots[at] = (struct sm_code_slot){.node = fresh, .tag = tag};
+    struct sm_code_node *n = (struct sm_code_node *)t->nodes.data + parent;
+    n->last_child = fresh;
+    n->last_location = location;
+    if (++t->n_slots > (t->mask + 1) / 2)
         enlarge(t);
     return fresh;
 }

@@ -1,9 +1,10 @@
 /* The call tree while it is being built, and its final form. Hosted, internal to src/analyze.
 
    While events are read, nodes are (parent, location id), in order of first sight. Finding a node's child is
-   where a loader spends its time. Three things make it cheap: the frames a stack shares with the one before
-   are not looked at; each node remembers the child taken last; and the table of all others holds
-   a tag of the hash beside the number, so that a wrong slot seldom costs a second cache miss.
+   where a loader spends its time, waiting for memory. Four things make it cheap: the frames a stack shares with
+   the one before are not looked at; a node tells its first child and the one taken last, so that chains, the most of
+   any tree, need no table; the table of all others holds a tag of the hash beside the number, so that a
+   wrong slot seldom costs a second cache miss; and nodes and table ask for huge pages.
 
    The final tree has a node for each inlined frame, merges what differs in the code but not in the place, and stands in
    preorder. */
@@ -19,17 +20,21 @@
 #define SM_LOC_FOLDED (UINT32_MAX - 4) /* callers left out, the tree has become too large */
 
 struct sm_code_node {
-    uint32_t parent, location, last_child;
+    uint32_t parent, location;
+    uint32_t first_child, first_location; /* 0 = none yet; not in the table */
+    uint32_t last_child, last_location;
+};
+
+struct sm_code_slot {
+    uint32_t node; /* 0 = free */
+    uint32_t tag;
 };
 
 struct sm_code_tree {
     struct sm_vec nodes; /* struct sm_code_node; 0 is the root */
     uint32_t n;
-    struct sm_code_slot {
-        uint32_t node; /* 0 = free */
-        uint32_t tag;
-    } * slots;
-    uint32_t mask;
+    struct sm_vec slots; /* struct sm_code_slot, open addressing; children but for first ones */
+    uint32_t mask, n_slots;
     uint32_t max_nodes; /* new stacks beyond are folded to their site */
     uint64_t n_folded;
 };
@@ -40,10 +45,11 @@ uint32_t sm_code_tree_find(struct sm_code_tree *t, uint32_t parent, uint32_t loc
 
 static inline uint32_t sm_code_tree_child(struct sm_code_tree *t, uint32_t parent,
                                           uint32_t location) {
-    const struct sm_code_node *nodes = t->nodes.data;
-    uint32_t last = nodes[parent].last_child;
-    if (nodes[last].location == location)
-        return last;
+    const struct sm_code_node *n = (const struct sm_code_node *)t->nodes.data + parent;
+    if (n->last_location == location && n->last_child != 0)
+        return n->last_child;
+    if (n->first_location == location && n->first_child != 0)
+        return n->first_child;
     return sm_code_tree_find(t, parent, location);
 }
 

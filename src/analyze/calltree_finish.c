@@ -1,7 +1,7 @@
 /* See calltree.h: from nodes in order of first sight to columns in preorder.
 
    A code node becomes a chain of frames below what its parent became; equal frames under one parent are one
-   node, found by a hash table as in calltree.c. As code nodes come after their parents, one pass does. Then nodes
+   node. As code nodes come after their parents, one pass does. Then nodes
    are renumbered in preorder, with an explicit stack: depth is not bounded. */
 #include <stdlib.h>
 #include <string.h>
@@ -22,42 +22,84 @@ static uint32_t pseudo_frame(struct sm_places *p, uint32_t location) {
     }
 }
 
-/* of_code[i] = node in `wide` of code node i's innermost frame. */
-static void expand(struct sm_code_tree *wide, uint32_t *of_code, const struct sm_code_tree *t,
+/* Locations whose first frame stands in another one, too: only these can meet a node that is there already. */
+static bool *shared_starts(const struct sm_places *p, uint32_t n_locations) {
+    size_t n_frames = p->frames.used_bytes / sizeof(struct sm_frame);
+    const uint32_t *list = p->list.data;
+    uint8_t *uses = sm_alloc_zero(n_frames, 1);
+    bool *shared = sm_alloc_zero(n_locations, sizeof *shared);
+    for (uint32_t id = 0; id < n_locations; id++) {
+        uint32_t f = list[p->first[id]];
+        uses[f] = uses[f] == 0 ? 1 : 2;
+        for (uint32_t k = p->first[id] + 1; k < p->first[id + 1]; k++)
+            uses[list[k]] = 2;
+    }
+    for (uint32_t id = 0; id < n_locations; id++)
+        shared[id] = uses[list[p->first[id]]] == 2;
+    free(uses);
+    return shared;
+}
+
+/* The tree with a node for each frame, parents before children. */
+struct wide {
+    struct sm_vec parent, frame; /* u32 by node */
+    uint32_t n;
+    struct sm_map met; /* (parent, frame) of those that can be met again -> node */
+};
+
+static uint32_t append(struct wide *w, uint32_t parent, uint32_t frame) {
+    sm_vec_push_u32(&w->parent, parent);
+    sm_vec_push_u32(&w->frame, frame);
+    return w->n++;
+}
+
+static uint32_t meet(struct wide *w, uint32_t parent, uint32_t frame) {
+    bool found;
+    uint32_t *place = sm_map_place(&w->met, parent | (uint64_t)frame << 32, w->n, &found);
+    return found ? *place - 1 : append(w, parent, frame);
+}
+
+/* of_code[i] = node of code node i's innermost frame. A code node is met once, so that its frames are
+   new nodes, unless their like can come from another location. */
+static void expand(struct wide *w, uint32_t *of_code, const struct sm_code_tree *t,
                    struct sm_places *places) {
     const struct sm_code_node *nodes = t->nodes.data;
-    of_code[0] = 0;
+    bool *shared = shared_starts(places, places->n_locations);
+    of_code[0] = append(w, 0, 0);
     for (uint32_t i = 1; i < t->n; i++) {
         uint32_t at = of_code[nodes[i].parent], location = nodes[i].location;
         if (location >= SM_LOC_FOLDED) {
-            of_code[i] = sm_code_tree_child(wide, at, pseudo_frame(places, location));
+            of_code[i] = meet(w, at, pseudo_frame(places, location));
             continue;
         }
         const uint32_t *list = places->list.data;
         for (uint32_t k = places->first[location]; k < places->first[location + 1]; k++)
-            at = sm_code_tree_child(wide, at, list[k]);
+            at = shared[location] ? meet(w, at, list[k]) : append(w, at, list[k]);
         of_code[i] = at;
     }
+    free(shared);
 }
 
-/* Numbers in preorder: children in order of first sight. Returns number by wide node. */
-static uint32_t *preorder(const struct sm_code_tree *wide) {
-    const struct sm_code_node *nodes = wide->nodes.data;
-    uint32_t n = wide->n;
+/* Numbers in preorder: children in order of first sight. Returns number by node; end by number. */
+static uint32_t *preorder(const struct wide *w, uint32_t *end) {
+    const uint32_t *parent = w->parent.data;
+    uint32_t n = w->n;
     uint32_t *size = sm_alloc((size_t)n * sizeof *size);
-    uint32_t *number = sm_alloc((size_t)n * sizeof *number);
     for (uint32_t i = 0; i < n; i++)
         size[i] = 1;
     for (uint32_t i = n - 1; i > 0; i--)
-        size[nodes[i].parent] += size[i];
+        size[parent[i]] += size[i];
     /* A parent gives its children numbers one after another; `size` turns into the next free number below
        the node. Parents come before children. */
+    uint32_t *number = sm_alloc((size_t)n * sizeof *number);
     number[0] = 0;
+    end[0] = n;
     size[0] = 1;
     for (uint32_t i = 1; i < n; i++) {
-        uint32_t parent = nodes[i].parent, mine = size[i];
-        number[i] = size[parent];
-        size[parent] += mine;
+        uint32_t *next = &size[parent[i]], mine = size[i];
+        number[i] = *next;
+        end[number[i]] = *next + mine;
+        *next += mine;
         size[i] = number[i] + 1;
     }
     free(size);
@@ -99,11 +141,11 @@ static uint8_t enter(struct on_path *o, uint32_t function, uint32_t frame) {
     return flags;
 }
 
-/* Ends, depths and flags, from parents and frames in preorder. */
+/* Depths and flags, from parents and frames in preorder. */
 static void derive(struct sm_tree_columns *out, const struct sm_places *places) {
     const uint32_t *parent = out->parent.data, *frame = out->frame.data;
     const uint32_t *function = out->function.data;
-    uint32_t n = out->n, *end = out->end.data;
+    uint32_t n = out->n;
     uint16_t *depth = out->depth.data;
     uint8_t *flags = out->flags.data;
     size_t n_texts = places->texts->blob.used_bytes;
@@ -113,12 +155,6 @@ static void derive(struct sm_tree_columns *out, const struct sm_places *places) 
                         .frame = counts(places->frames.used_bytes / sizeof(struct sm_frame)),
                         .file = counts(n_texts),
                         .module = counts(n_texts)};
-    for (uint32_t i = 0; i < n; i++)
-        end[i] = i + 1;
-    for (uint32_t i = n - 1; i > 0; i--) {
-        if (end[parent[i]] < end[i])
-            end[parent[i]] = end[i];
-    }
     uint32_t at = 0; /* the node entered last */
     for (uint32_t i = 0; i < n; i++) {
         while (i > 0 && at != parent[i]) {
@@ -138,29 +174,27 @@ static void derive(struct sm_tree_columns *out, const struct sm_places *places) 
 
 void sm_tree_finish(struct sm_tree_columns *out, const struct sm_code_tree *t,
                     struct sm_places *places) {
-    struct sm_code_tree wide;
-    sm_code_tree_init(&wide, NULL, UINT32_MAX);
-    ((struct sm_code_node *)wide.nodes.data)[0].location = 0;
+    struct wide w = {0};
     uint32_t *of_code = sm_alloc((size_t)t->n * sizeof *of_code);
-    expand(&wide, of_code, t, places);
-    free(wide.slots);
-    wide.slots = NULL;
-    uint32_t n = wide.n, *number = preorder(&wide);
-    const struct sm_code_node *nodes = wide.nodes.data;
+    expand(&w, of_code, t, places);
+    sm_map_release(&w.met);
+    uint32_t n = out->n = w.n;
+    uint32_t *number = preorder(&w, column(&out->end, n));
+    const uint32_t *from_parent = w.parent.data, *from_frame = w.frame.data;
     const struct sm_frame *frames = places->frames.data;
-    out->n = n;
     uint32_t *parent = column(&out->parent, n), *frame = column(&out->frame, n);
     uint32_t *function = column(&out->function, n);
-    column(&out->end, n);
     sm_vec_push(&out->depth, (size_t)n * sizeof(uint16_t));
     sm_vec_push(&out->flags, n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t to = number[i];
-        parent[to] = i == 0 ? 0 : number[nodes[i].parent];
-        frame[to] = i == 0 ? 0 : nodes[i].location;
-        function[to] = frames[frame[to]].function;
+        parent[to] = number[from_parent[i]];
+        frame[to] = from_frame[i];
     }
-    sm_code_tree_release(&wide);
+    for (uint32_t i = 0; i < n; i++)
+        function[i] = frames[frame[i]].function;
+    sm_vec_release(&w.parent);
+    sm_vec_release(&w.frame);
     for (uint32_t i = 0; i < t->n; i++)
         of_code[i] = number[of_code[i]];
     free(number);

@@ -149,6 +149,7 @@ static uint32_t nameless(struct sm_places *p, uint64_t code) {
 
 void sm_places_of_trace(struct sm_places *p, const struct sm_trace *t) {
     uint32_t n = sm_trace_n_locations(t);
+    p->n_locations = n;
     p->first = sm_alloc_zero((size_t)n + 1, sizeof *p->first);
     for (uint32_t id = 0; id < n; id++) {
         const struct sm_location *list;

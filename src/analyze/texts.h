@@ -27,7 +27,7 @@ struct sm_places {
     struct sm_vec frames;           /* struct sm_frame */
     struct sm_vec frame_next;       /* u32 */
     /* frames of location id: list[first[id] .. first[id + 1]), outermost first, at least one */
-    uint32_t *first;
+    uint32_t *first, n_locations;
     struct sm_vec list;
 };
 void sm_places_init(struct sm_places *p,

@@ -8,6 +8,7 @@
 #include "util/memory.h"
 
 #define LEAST_BYTES ((size_t)64 << 10)
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 void sm_vec_init(struct sm_vec *v, const char *directory) {
     *v = (struct sm_vec){0};
@@ -27,8 +28,7 @@ void sm_vec_release(struct sm_vec *v) {
 
 /* A full disk must be an error here, not a SIGBUS later: blocks are allocated. */
 static int extend_file(const struct sm_vec *v, size_t bytes) {
-    return posix_fallocate(v->fd - 1, (off_t)v->capacity_bytes,
-                           (off_t)(bytes - v->capacity_bytes));
+    return posix_fallocate(v->fd - 1, (off_t)v->capacity_bytes, (off_t)(bytes - v->capacity_bytes));
 }
 
 void sm_vec_reserve(struct sm_vec *v, size_t bytes) {
@@ -42,12 +42,15 @@ void sm_vec_reserve(struct sm_vec *v, size_t bytes) {
     void *data;
     if (v->data == NULL)
         data = mmap(NULL, wanted, PROT_READ | PROT_WRITE,
-                    v->fd > 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                    v->fd - 1, 0);
+                    v->fd > 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, v->fd - 1,
+                    0);
     else
         data = mremap(v->data, v->capacity_bytes, wanted, MREMAP_MAYMOVE);
     if (data == MAP_FAILED)
         sm_memory_failed(wanted);
+    if (v->fd == 0 && wanted >= HUGE_PAGE_BYTES)
+        madvise(data, wanted,
+                MADV_HUGEPAGE); /* a wish: random access to large arrays waits for the TLB */
     v->data = data;
     v->capacity_bytes = wanted;
 }
