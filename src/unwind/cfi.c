@@ -347,13 +347,12 @@ static bool run(struct sm_cfi_in in, const struct cie *cie, uintptr_t location, 
                 r->offset = (int64_t)sm_cfi_uleb(&in);
                 continue;
             case 0x0D: /* def_cfa_register */
-                if (r->how != C_OFFSET)
+                if (r->how == C_NONE)
                     return false;
+                r->how = C_OFFSET;
                 r->reg = sm_cfi_uleb(&in);
                 continue;
-            case 0x0E: /* def_cfa_offset */
-                if (r->how != C_OFFSET)
-                    return false;
+            case 0x0E: /* def_cfa_offset: without effect on an expression, as OCaml 5's runtime relies on */
                 r->offset = (int64_t)sm_cfi_uleb(&in);
                 continue;
             case 0x0F: /* def_cfa_expression */
@@ -374,8 +373,6 @@ static bool run(struct sm_cfi_in in, const struct cie *cie, uintptr_t location, 
                 r->offset = scaled((uint64_t)sm_cfi_sleb(&in), cie->data_factor);
                 continue;
             case 0x13: /* def_cfa_offset_sf */
-                if (r->how != C_OFFSET)
-                    return false;
                 r->offset = scaled((uint64_t)sm_cfi_sleb(&in), cie->data_factor);
                 continue;
             case 0x14: /* val_offset, val_offset_sf: the value itself, not where it is */

@@ -15,6 +15,10 @@
    A signal handler in the middle of all this is a walk of its own; the remembered bounds are two words, written so
    that the range only ever holds asked-for pages.
 
+   **OCaml** code and runtime have call frame information of their own, which leads over OCaml 5's changes of stack. One
+   thing it cannot tell: while C code that was called from an effect handler's fiber calls back into OCaml, the runtime hides
+   the fibers below that one. There the walk ends (SM_UNWIND_BAD_STACK), and outer frames are missing.
+
    **Without a rule**, in code that was generated at run time, the frame pointer is believed when it points upwards
    into the same stack. */
 #include "unwind/unwind.h"

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -64,10 +65,71 @@ static void test_middle_cut(void **state) {
     }
 }
 
+/* What a frame says of its caller is replaced by any number, for the time of a walk. */
+NOINLINE static void with_frame_words(uintptr_t frame_pointer, uintptr_t return_address) {
+    volatile uintptr_t *frame = __builtin_frame_address(0);
+    uintptr_t saved[2] = {frame[0], frame[1]};
+    frame[0] = frame_pointer != 0 ? frame_pointer : saved[0];
+    frame[1] = return_address != 0 ? return_address : saved[1];
+    n_frames = sm_unwind(frames, 300, 0, &unwound);
+    frame[0] = saved[0];
+    frame[1] = saved[1];
+}
+
+static void test_garbage(void **state) {
+    uint64_t random = 88172645463325252u;
+    uint8_t *page =
+        mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(page != MAP_FAILED);
+    mprotect(page, 4096, PROT_NONE);
+    mprotect(page + 8192, 4096, PROT_NONE);
+    uintptr_t near = (uintptr_t)__builtin_frame_address(0), code = (uintptr_t)&test_garbage;
+    uintptr_t special[] = {1,
+                           8,
+                           4096,
+                           UINTPTR_MAX,
+                           UINTPTR_MAX - 7,
+                           (uintptr_t)1 << 63,
+                           ((uintptr_t)1 << 47) - 8,
+                           (uintptr_t)page,
+                           (uintptr_t)page + 4095,
+                           (uintptr_t)page + 4096,
+                           (uintptr_t)page + 8184,
+                           (uintptr_t)page + 8188,
+                           near & ~(uintptr_t)4095,
+                           near - 8,
+                           near | 7,
+                           code,
+                           code + 3};
+    enum { N = sizeof special / sizeof special[0] };
+    with_frame_words(0, 0);
+    assert_int_equal(unwound.end, SM_UNWIND_OUTERMOST);
+    unsigned ended_badly = 0;
+    for (int i = 0; i < 60000; i++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        uintptr_t a = random % 5 == 0   ? special[random / 5 % N]
+                      : random % 5 == 1 ? near + (random >> 8) % 65536 - 32768
+                      : random % 5 == 2 ? random >> 17
+                      : random % 5 == 3 ? 0
+                                        : random;
+        uintptr_t b = (random >> 40) % 3 == 0   ? special[(random >> 45) % N]
+                      : (random >> 40) % 3 == 1 ? code + (random >> 50) % 4096
+                                                : 0;
+        with_frame_words(a, b);
+        assert_true(n_frames >= 1 && n_frames <= 300);
+        ended_badly += unwound.end != SM_UNWIND_OUTERMOST;
+    }
+    assert_true(ended_badly > 20000);
+    munmap(page, 3 * 4096);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_middle_cut),
+        cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
