@@ -146,7 +146,9 @@ void sm_filter_free(struct sm_filter *f); /* NULL allowed */
 
 /* Appends the canonical text: valid UTF-8 without control characters, in one line. */
 void sm_filter_print(struct sm_buffer *out, const struct sm_filter *f);
+/* One condition, or one view directive, of it. */
 void sm_filter_print_node(struct sm_buffer *out, const struct sm_filter_node *node);
+void sm_filter_print_view(struct sm_buffer *out, const struct sm_filter_view *view);
 
 bool sm_filter_equal(const struct sm_filter *a, const struct sm_filter *b);
 

@@ -175,6 +175,11 @@ void sm_filter_print_node(struct sm_buffer *out, const struct sm_filter_node *no
     put_node(out, node, SM_FILTER_OR);
 }
 
+void sm_filter_print_view(struct sm_buffer *out, const struct sm_filter_view *view) {
+    sm_buffer_text(out, view->kind == SM_VIEW_HIDE ? "hide" : "collapse");
+    put_pattern(out, &view->pattern);
+}
+
 void sm_filter_print(struct sm_buffer *out, const struct sm_filter *f) {
     /* At the top nothing needs parentheses. */
     if (f->root != NULL)
@@ -182,8 +187,7 @@ void sm_filter_print(struct sm_buffer *out, const struct sm_filter *f) {
     for (const struct sm_filter_view *view = f->views; view != NULL; view = view->next) {
         if (f->root != NULL || view != f->views)
             sm_buffer_text(out, "; ");
-        sm_buffer_text(out, view->kind == SM_VIEW_HIDE ? "hide" : "collapse");
-        put_pattern(out, &view->pattern);
+        sm_filter_print_view(out, view);
     }
 }
 
