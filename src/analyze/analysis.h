@@ -175,6 +175,7 @@ struct sm_analysis {
     const struct sm_loss *losses;
     struct sm_peak peak; /* of all rows */
 
+    bool used_tail;  /* events were taken from the side file */
     bool from_cache;
     const char *path;
     struct sm_analysis_private *private_data;

@@ -265,6 +265,8 @@ enum sm_status sm_build_arrange(struct sm_build *b, struct sm_image *im, struct 
     a->meta = *meta;
     a->end = *sm_trace_end(b->trace);
     a->trace_bytes = sm_trace_bytes(b->trace);
+    const char *tail;
+    a->used_tail = sm_trace_used_tail(b->trace, &tail);
     a->word_bytes = meta->word_bits / 8;
     a->n_events = b->n_events;
     a->n_promoted = b->n_promoted;

@@ -34,6 +34,11 @@ struct sm_invocation {
                             last of repeated ones */
     char **arguments;    /* positional */
     int n_arguments;
+    struct sm_given { /* every option with a value, in order: for those that may be repeated */
+        size_t option;
+        const char *value;
+    } * given;
+    size_t n_given, given_capacity;
 };
 
 struct sm_command {
@@ -50,6 +55,8 @@ struct sm_command {
 
 /* The value of option `long_name`, NULL when absent. The name must be in the table. */
 const char *sm_option_value(const struct sm_invocation *in, const char *long_name);
+/* The nth (from 0) of an option that may be repeated; NULL when there are not so many. */
+const char *sm_option_nth(const struct sm_invocation *in, const char *long_name, size_t n);
 bool sm_option_given(const struct sm_invocation *in, const char *long_name);
 
 /* Prints "statmem NAME: message" and how to get help to stderr; returns SM_EXIT_USAGE. */
@@ -59,8 +66,9 @@ int sm_usage_error(const struct sm_invocation *in, const char *format, ...)
 /* Prints "statmem: message" to stderr; returns SM_EXIT_TROUBLE. */
 int sm_trouble(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-extern const struct sm_command sm_cmd_record, sm_cmd_info, sm_cmd_top, sm_cmd_dump, sm_cmd_convert,
-    sm_cmd_doctor;
+extern const struct sm_command sm_cmd_record, sm_cmd_info, sm_cmd_top, sm_cmd_tree, sm_cmd_peak,
+    sm_cmd_leaks, sm_cmd_temporary, sm_cmd_sizes, sm_cmd_lifetimes, sm_cmd_query, sm_cmd_dump,
+    sm_cmd_convert, sm_cmd_doctor;
 
 /* All commands, ended by NULL. */
 extern const struct sm_command *const sm_commands[];

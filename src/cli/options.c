@@ -89,6 +89,8 @@ static bool set_value(struct sm_invocation *in, size_t i, const char *value, str
         return false;
     }
     in->values[i] = value;
+    in->given = sm_grow(in->given, &in->given_capacity, in->n_given + 1, sizeof *in->given);
+    in->given[in->n_given++] = (struct sm_given){i, value};
     return true;
 }
 
@@ -196,17 +198,31 @@ bool sm_options_parse(struct sm_invocation *in, const struct sm_command *command
 
 void sm_options_release(struct sm_invocation *in) {
     free(in->values);
+    free(in->given);
     free(in->arguments);
     *in = (struct sm_invocation){.command = in->command};
 }
 
-const char *sm_option_value(const struct sm_invocation *in, const char *long_name) {
+static size_t option_index(const struct sm_invocation *in, const char *long_name) {
     const struct sm_option *options = in->command->options;
     for (size_t i = 0; options[i].long_name != NULL; i++) {
         if (strcmp(options[i].long_name, long_name) == 0)
-            return in->values[i];
+            return i;
     }
     assert(!"option is not in the command's table");
+    return 0;
+}
+
+const char *sm_option_value(const struct sm_invocation *in, const char *long_name) {
+    return in->values[option_index(in, long_name)];
+}
+
+const char *sm_option_nth(const struct sm_invocation *in, const char *long_name, size_t n) {
+    size_t option = option_index(in, long_name);
+    for (size_t i = 0; i < in->n_given; i++) {
+        if (in->given[i].option == option && n-- == 0)
+            return in->given[i].value;
+    }
     return NULL;
 }
 
