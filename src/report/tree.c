@@ -63,9 +63,6 @@ static void branches(struct sm_buffer *out, const struct drawing *d, uint32_t no
         else
             parts[n++] = d->follows[at] ? (utf8 ? "│  " : "|  ") : "   ";
     }
-    /* The head of a chain carries the branch; what follows in it stands below the head's name. */
-    if (d->only[node])
-        sm_buffer_text(out, "");
     while (n-- > 0)
         sm_buffer_text(out, parts[n]);
 }
@@ -100,6 +97,10 @@ void sm_tree_report_print(struct sm_buffer *out, const struct sm_tree_report *r)
     sm_show_heading(out, q);
     if (r->total.rows == 0) {
         sm_buffer_text(out, "no samples that fit what was asked for\n");
+        return;
+    }
+    if (r->merged.nodes[0].total.rows == 0) {
+        sm_buffer_text(out, "no stack that counts has these calls one after the other\n");
         return;
     }
     struct sm_table t;

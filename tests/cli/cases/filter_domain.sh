@@ -1,0 +1,2 @@
+trace basic
+statmem query --domain 1 --by function basic.statmem

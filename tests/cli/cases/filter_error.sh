@@ -1,0 +1,2 @@
+trace basic
+statmem query --filter 'size >= banana' basic.statmem

@@ -1,0 +1,2 @@
+trace basic
+statmem leaks basic.statmem

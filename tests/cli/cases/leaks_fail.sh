@@ -1,0 +1,2 @@
+trace basic
+statmem leaks --fail-above 1B basic.statmem

@@ -1,0 +1,2 @@
+trace basic
+statmem lifetimes --csv basic.statmem

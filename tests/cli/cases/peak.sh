@@ -1,0 +1,2 @@
+trace basic
+statmem peak basic.statmem

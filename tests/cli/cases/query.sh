@@ -1,0 +1,2 @@
+trace basic
+statmem query --by function,domain --weight allocated,live@end basic.statmem

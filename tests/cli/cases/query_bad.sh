@@ -1,0 +1,2 @@
+trace basic
+statmem query --by colour basic.statmem

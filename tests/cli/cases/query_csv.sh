@@ -1,0 +1,2 @@
+trace basic
+statmem query --by heap --csv basic.statmem

@@ -1,0 +1,2 @@
+trace basic
+statmem sizes basic.statmem

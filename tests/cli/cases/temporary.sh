@@ -1,0 +1,2 @@
+trace basic
+statmem temporary --weight 'temporary<100allocs,allocated' basic.statmem

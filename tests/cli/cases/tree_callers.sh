@@ -1,0 +1,2 @@
+trace basic
+statmem tree --callers --weight live@end basic.statmem

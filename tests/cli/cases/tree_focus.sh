@@ -1,0 +1,2 @@
+trace basic
+statmem tree --focus 'Work.run > List.cons' basic.statmem
