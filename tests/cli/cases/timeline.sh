@@ -1,0 +1,2 @@
+trace basic
+COLUMNS=60 statmem timeline basic.statmem

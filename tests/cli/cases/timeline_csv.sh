@@ -1,0 +1,2 @@
+trace basic
+COLUMNS=60 statmem timeline --csv --points 4 --by domain basic.statmem

@@ -1,0 +1,2 @@
+trace basic
+statmem timeline --svg basic.statmem | grep -c '<polyline\|</svg>'
