@@ -47,23 +47,62 @@ static struct sm_plan *class_plan(const struct sm_analysis *a, const struct sm_f
     return p;
 }
 
-static struct sm_plan *node_plan(const struct sm_analysis *a, const struct sm_filter_node *node) {
-    const struct sm_calltree *t = &a->tree;
+/* Nodes are taken in pieces of whole words, so that no two tasks write one. */
+#define TASK_NODES (1u << 18)
+
+struct node_work {
+    const struct sm_calltree *tree;
+    const uint8_t *frames; /* that match */
+    uint64_t *bits;
+    bool inside; /* with callees */
+};
+
+static void set_bits(uint64_t *bits, uint32_t from, uint32_t to) {
+    for (; from < to && (from & 63) != 0; from++)
+        bits[from >> 6] |= 1ull << (from & 63);
+    for (; from + 64 <= to; from += 64)
+        bits[from >> 6] = UINT64_MAX;
+    for (; from < to; from++)
+        bits[from >> 6] |= 1ull << (from & 63);
+}
+
+static void match_nodes(void *ctx, unsigned task) {
+    struct node_work *w = ctx;
+    const struct sm_calltree *t = w->tree;
+    uint32_t first = task * TASK_NODES, left = t->n_nodes - first;
+    uint32_t end = first + (left < TASK_NODES ? left : TASK_NODES), i = first;
+    if (!w->inside) {
+        for (; i < end; i++)
+            w->bits[i >> 6] |= (uint64_t)w->frames[t->frame[i]] << (i & 63);
+        return;
+    }
+    /* What is below a match is a range of nodes; here one that began before the piece. */
+    for (uint32_t up = first; up != 0;) {
+        up = t->parent[up];
+        if (w->frames[t->frame[up]] && t->end[up] > i)
+            i = t->end[up];
+    }
+    set_bits(w->bits, first, i < end ? i : end);
+    while (i < end) {
+        uint32_t next = i + 1;
+        if (w->frames[t->frame[i]]) {
+            next = t->end[i];
+            set_bits(w->bits, i, next < end ? next : end);
+        }
+        i = next;
+    }
+}
+
+static struct sm_plan *node_plan(const struct sm_analysis *a, const struct sm_filter_node *node,
+                                 unsigned threads) {
     struct sm_plan *p = new_plan(SM_PLAN_NODE);
     uint8_t *frames = sm_match_frames(a, &node->pattern);
-    p->bits = sm_alloc_zero(words_of(t->n_nodes), sizeof *p->bits);
-    if (node->kind == SM_FILTER_SITE) {
-        for (uint32_t i = 1; i < t->n_nodes; i++)
-            p->bits[i >> 6] |= (uint64_t)frames[t->frame[i]] << (i & 63);
-    } else {
-        /* The nodes below a match are one range; a parent's number is smaller. */
-        uint32_t inside_until = 0;
-        for (uint32_t i = 1; i < t->n_nodes; i++) {
-            if (i >= inside_until && frames[t->frame[i]])
-                inside_until = t->end[i];
-            p->bits[i >> 6] |= (uint64_t)(i < inside_until) << (i & 63);
-        }
-    }
+    p->bits = sm_alloc_zero(words_of(a->tree.n_nodes), sizeof *p->bits);
+    struct node_work w = {.tree = &a->tree,
+                          .frames = frames,
+                          .bits = p->bits,
+                          .inside = node->kind == SM_FILTER_INSIDE};
+    sm_parallel((a->tree.n_nodes + TASK_NODES - 1) / TASK_NODES, threads, match_nodes, &w);
     free(frames);
     return p;
 }
@@ -331,7 +370,7 @@ static struct sm_plan *plan(const struct sm_analysis *a, const struct sm_filter_
         break;
     case SM_FILTER_INSIDE:
     case SM_FILTER_SITE:
-        p = node_plan(a, node);
+        p = node_plan(a, node, threads);
         break;
     default:
         p = class_plan(a, node);

@@ -211,6 +211,49 @@ class Trace:
             result[name] = [sum(u for u, _ in taken), sum(s for _, s in taken), len(taken)]
         return result
 
+    # ---- what commands show ----
+
+    def visible(self, row, hidden, collapsed):
+        """The stack as a view shows it, outermost first: (name, file) of functions, or (module, "") of collapsed ones."""
+        keys, last = [], None
+        for frame in reversed(row.stack):
+            if hidden(frame):
+                continue
+            name = frame.module if frame.module and collapsed(frame) else None
+            if name is None or name != last:
+                keys.append((name, "") if name else (frame.function, frame.file))
+            last = name
+        return keys
+
+    def tree(self, selected, shown, focus=(), callers=False):
+        """{path: [units itself, units with callees]}; a stack counts once, at the outermost occurrence of the focus."""
+        sums = {}
+        for row in filter(selected, self.rows):
+            stack = shown(row)
+            places = [i for i in range(len(stack) - len(focus) + 1) if stack[i:i + len(focus)] == list(focus)]
+            if not places:
+                continue
+            rest = stack[places[0] + len(focus):]
+            if callers:
+                rest = (stack[:places[0]] if focus else stack)[::-1]
+            for n in range(len(rest) + 1):
+                node = sums.setdefault(tuple(rest[:n]), [0, 0])
+                node[0] += row.samples if n == len(rest) else 0
+                node[1] += row.samples
+        return {path: node for path, node in sums.items() if node[1] > 0}
+
+    def groups(self, selected, keys, weights):
+        """{names: [[samples, rows] by weight]}, of groups in which something counts."""
+        result = {}
+        adds = self.weights(selected)
+        for row in filter(selected, self.rows):
+            sums = result.setdefault(tuple(key(row) for key in keys), [[0, 0] for _ in weights])
+            for sum_, weight in zip(sums, weights):
+                if adds[weight](row) is not None:
+                    sum_[0] += row.samples
+                    sum_[1] += 1
+        return {names: sums for names, sums in result.items() if any(rows for _, rows in sums)}
+
 
 def by_value(value):
     """Key of (text, value): in a short trace different percentages are one time, yet have an order."""
@@ -292,12 +335,12 @@ class Filters:
         r = self.random
         (a, x), (b, y) = sorted([self.time(), self.time()], key=by_value)
         form = r.randrange(6)
-        if form == 0:
+        if form == 0 or (form > 4 and a == b == "peak+0ns"):
             place = self.t.peak_place
-            return "live at peak", lambda row: row.born <= place < row.died
+            return r.choice(["live at peak", "live in peak..peak"]), lambda row: row.born <= place < row.died
         if form == 1:
             return "live at end", lambda row: row.free_ns == NEVER
-        if form == 2 and not a.startswith(("end", "peak+0ns")):
+        if form == 2 and a not in ("end", "peak+0ns"):
             y = x
             text = f"live at {a}"
         elif form == 3:

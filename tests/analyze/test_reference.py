@@ -117,6 +117,103 @@ def check(tools, path, rng, label, n_filters=FILTERS):
     return telling
 
 
+def ask(statmem, command, text, path, *options):
+    out = subprocess.run([statmem, command, "--json", "--no-cache", "--filter", text, *options, path], stdout=subprocess.PIPE,
+                         check=True, timeout=120).stdout
+    return reference.json.loads(out)
+
+
+def check_query(statmem, trace, path, rng, text, holds):
+    """`statmem query`: groups, and that the filter which each group names selects just the group."""
+    dimensions = {"domain": lambda row: f"domain {row.domain}", "heap": lambda row: row.heap,
+                  "promoted": lambda row: "not promoted" if row.promote_ns == reference.NEVER else "promoted",
+                  "function": lambda row: row.stack[0].function + "@" + row.stack[0].file}
+    by = rng.sample(sorted(dimensions), rng.randrange(1, 4))
+    weights = rng.sample(["allocated", "live@end", "live@peak", "live@own-peak", "freed", "temporary<1ms", "lifetime"], 3)
+    answer = ask(statmem, "query", text, path, "--by", ",".join(by), "--weight", ",".join(weights), "--top", "0")
+    groups = {}
+    for row in answer["rows"]:
+        names = [v["name"] + "@" + v["place"]["file"] if "place" in v else v["name"] for v in row["values"]]
+        groups[tuple(names)] = [[e["samples"], e["rows"]] for e in row["estimates"]]
+    should_be = trace.groups(holds, [dimensions[b] for b in by], weights)
+    if groups != should_be:
+        return f"query --by {by} --weight {weights}", groups, should_be
+    if answer["rows"] and trace.rows:
+        row = rng.choice(answer["rows"])
+        condition = " and ".join(v["filter"] for v in row["values"])
+        part = ask(statmem, "query", f"({condition}) and ({text})" if text else condition, path, "--weight", ",".join(weights))
+        is_ = [[t["samples"], t["rows"]] for t in part["totals"]]
+        if is_ != [[e["samples"], e["rows"]] for e in row["estimates"]] and "live@own-peak" not in weights:
+            return f"query: the filter {condition}", is_, row["estimates"]
+    return None
+
+
+def check_tree(statmem, trace, path, rng, text, holds):
+    """`statmem tree`, with frames that are hidden or collapsed."""
+    parts = [text] if text else []
+    name, module = rng.choice(["f1", "f2", "plain", "nothing"]), rng.choice(["Main", "Stdlib", "Dune__exe.Parser", "libc.so.6"])
+    if rng.random() < 0.5:
+        parts.append(f'hide ~ "{name}"')
+    else:
+        name = None
+    if rng.random() < 0.5:
+        parts.append(f'collapse module "{module}"')
+    else:
+        module = None
+
+    def shown(row):
+        return trace.visible(row, lambda f: name is not None and name in f.function,
+                             lambda f: module is not None and (f.module == module or f.module.startswith(module + ".")))
+    def tree_of(*options):
+        answer = ask(statmem, "tree", "; ".join(parts), path, "--min-share", "0", *options)
+        nodes, places = answer["nodes"], [(p["name"], p["file"]) for p in answer["places"]]
+        tree, at = {}, []
+        for place, depth, own, total in zip(nodes["place"], nodes["depth"], nodes["own"], nodes["total"]):
+            at[max(depth - 1, 0):] = [places[place]] if depth > 0 else []
+            tree[tuple(at)] = [round(own / answer["unit"]), round(total / answer["unit"])]
+        return tree, {key: place["id"] for key, place in zip(places, answer["places"])}
+
+    whole, ids = tree_of()
+    should_be = trace.tree(holds, shown) or {(): [0, 0]}
+    if whole != should_be:
+        return "tree " + "; ".join(parts), whole, should_be
+    stacks = [stack for stack in map(shown, filter(holds, trace.rows)) if stack and all(key in ids for key in stack)]
+    stack = rng.choice(stacks) if stacks else []
+    first = rng.randrange(len(stack)) if stack else 0
+    focus = stack[first:first + rng.randrange(3)]
+    callers = rng.random() < 0.5
+    options = (["--focus", " > ".join(ids[key] for key in focus)] if focus else []) + (["--callers"] if callers else [])
+    part = tree_of(*options)[0]
+    should_be = trace.tree(holds, shown, focus, callers) or {(): [0, 0]}
+    return None if part == should_be else ("tree " + "; ".join(parts) + " " + " ".join(options), part, should_be)
+
+
+def check_timeline(statmem, trace, path, rng, text, holds):
+    answer = ask(statmem, "timeline", text, path, "--points", str(POINTS))
+    unit = trace.word_bytes / trace.rate
+    series = answer["series"][0]
+    is_ = [[round(x / unit) for x in point] for point in zip(*(series[k] for k in ("live", "low", "high", "allocated", "freed")))]
+    should_be = trace.curve(holds, POINTS)
+    return None if is_ == should_be else ("timeline", is_, should_be)
+
+
+def check_commands(statmem, path, rng, label):
+    trace = reference.Trace(statmem, path)
+    if trace.contradictory:
+        return True
+    for check_one in (check_query, check_tree, check_timeline):
+        text, holds = reference.Filters(trace, rng).one(1) if rng.random() < 0.7 else ("", lambda row: True)
+        wrong = check_one(statmem, trace, path, rng, text, holds)
+        if wrong:
+            what, is_, should_be = wrong
+            if isinstance(is_, dict):
+                is_, should_be = [sorted(f"{k}: {v}" for k, v in d.items() if v != other.get(k))
+                                  for d, other in ((is_, should_be), (should_be, is_))]
+            print(f"{label}: {text!r}: {what}\n    is        {str(is_)[:600]}\n    should be {str(should_be)[:600]}")
+            return False
+    return True
+
+
 def main():
     statmem, mktrace, make_trace, query_tool = sys.argv[1:5]
     first, seeds = (int(a) for a in (sys.argv[5:] + ["1", "24"][len(sys.argv) - 5:])[:2])
@@ -132,7 +229,7 @@ def main():
             else:
                 subprocess.run([mktrace, path + ".txt", path], check=True)
             found = check((statmem, query_tool), path, rng, f"seed {seed}")
-            if found is None:
+            if found is None or not check_commands(statmem, path, rng, f"seed {seed}"):
                 return 1
             telling += found
     corpus = os.environ.get("STATMEM_CORPUS", os.path.join(os.path.dirname(__file__), "../../../shared/corpus"))

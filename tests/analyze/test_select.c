@@ -259,7 +259,7 @@ static void threads(void **state) {
         "live at peak", "lifetime < 5us and size > 10w or inside module Parser",
         "not (promoted in 1ms..10ms or domain = 1)", "live in 20%..30%"};
     struct made_options o = {
-        .n_rows = 300001, .n_nodes = 5000, .n_functions = 100, .n_classes = 12};
+        .n_rows = 300001, .n_nodes = 600001, .n_functions = 100, .n_classes = 12};
     struct sm_analysis *a = made_analysis(77, &o);
     assert_true(a->peak.freed > 1u << 16); /* the parallel way */
     for (size_t i = 0; i < 4; i++) {
