@@ -2,8 +2,25 @@
 #include "cli/command.h"
 
 const struct sm_command *const sm_commands[] = {
-    &sm_cmd_record,  &sm_cmd_info,  &sm_cmd_top,       &sm_cmd_tree,    &sm_cmd_timeline,
-    &sm_cmd_peak,    &sm_cmd_leaks, &sm_cmd_temporary, &sm_cmd_sizes,   &sm_cmd_lifetimes,
-    &sm_cmd_domains, &sm_cmd_query, &sm_cmd_dump,      &sm_cmd_convert, &sm_cmd_cache,
-    &sm_cmd_doctor,  NULL,
+    /* clang-format off: one a line */
+    &sm_cmd_record,
+    &sm_cmd_view,
+    &sm_cmd_info,
+    &sm_cmd_top,
+    &sm_cmd_tree,
+    &sm_cmd_timeline,
+    &sm_cmd_peak,
+    &sm_cmd_leaks,
+    &sm_cmd_temporary,
+    &sm_cmd_sizes,
+    &sm_cmd_lifetimes,
+    &sm_cmd_domains,
+    &sm_cmd_query,
+    &sm_cmd_diff,
+    &sm_cmd_dump,
+    &sm_cmd_convert,
+    &sm_cmd_cache,
+    &sm_cmd_doctor,
+    NULL,
+    /* clang-format on */
 };

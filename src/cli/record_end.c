@@ -8,11 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analyze/estimate.h"
 #include "cli/output.h"
 #include "cli/path_search.h"
 #include "convert/convert.h"
 #include "convert/finalise.h"
-#include "analyze/estimate.h"
 #include "report/info.h"
 #include "util/json.h"
 #include "util/number.h"

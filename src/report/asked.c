@@ -238,7 +238,8 @@ void sm_json_place(struct sm_json *j, const char *key_name, const struct sm_view
     sm_buffer_release(&text);
 }
 
-static void json_losses(struct sm_json *j, const struct sm_analysis *a) {
+void sm_json_losses(struct sm_json *j, const struct sm_asked *q) {
+    const struct sm_analysis *a = q->a;
     sm_json_open(j, "losses", '[');
     for (size_t i = 0; i < a->n_losses; i++) {
         const struct sm_loss *l = &a->losses[i];
@@ -271,7 +272,7 @@ void sm_json_asked(struct sm_json *j, const struct sm_asked *q) {
     sm_json_u64(j, "rows", a->rows.n);
     sm_json_close(j, '}');
     sm_json_text(j, "filter", q->filter_text);
-    json_losses(j, a);
+    sm_json_losses(j, q);
 }
 
 /* ---- CSV ---- */

@@ -54,6 +54,8 @@ void sm_show_more(struct sm_buffer *out, uint64_t left_out);
 
 /* The members all reports begin with: "trace", "filter", "losses", "warnings". */
 void sm_json_asked(struct sm_json *j, const struct sm_asked *q);
+/* The member "losses". */
+void sm_json_losses(struct sm_json *j, const struct sm_asked *q);
 void sm_json_estimate(struct sm_json *j, const char *key, const struct sm_estimate *e,
                       uint64_t rows);
 void sm_json_sum(struct sm_json *j, const char *key, const struct sm_weigher *w,
