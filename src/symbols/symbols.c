@@ -22,6 +22,7 @@
 struct answer {
     struct sm_symbol_frame *frames;
     uint32_t n, capacity;
+    bool short_name; /* of the outermost frame: without its scope; a mangled symbol says more */
 };
 
 struct work {
@@ -66,12 +67,13 @@ static const char *keep(struct work *w, const char *text) {
 
 /* ---- functions ---- */
 
-static const char *function_name(struct work *w, Dwarf_Die *die) {
+static const char *function_name(struct work *w, Dwarf_Die *die, bool *short_name) {
     Dwarf_Attribute a;
     const char *name = NULL;
     if (dwarf_attr_integrate(die, DW_AT_linkage_name, &a) != NULL ||
         dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &a) != NULL)
         name = dwarf_formstring(&a);
+    *short_name = name == NULL;
     if (name != NULL)
         return sm_symbols_demangle(name, w->arena);
     if (dwarf_attr_integrate(die, DW_AT_name, &a) != NULL)
@@ -106,12 +108,13 @@ static bool enter_scope(struct work *w, Dwarf_Die *die, bool inlined, size_t fro
     Dwarf_Addr base, start, end;
     const char *name = NULL;
     struct place call = {NULL, 0};
+    bool short_name = false;
     for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &start, &end)) > 0;) {
         size_t q = first_query(w, from, start);
         for (; q < to && w->queries[q].offset < end; q++) {
             struct answer *a = &w->answers[q];
             if (name == NULL) {
-                name = function_name(w, die);
+                name = function_name(w, die, &short_name);
                 if (inlined)
                     call = call_place(w, die);
             }
@@ -121,6 +124,7 @@ static bool enter_scope(struct work *w, Dwarf_Die *die, bool inlined, size_t fro
                 a->frames[a->n - 1].file = call.file;
                 a->frames[a->n - 1].line = call.line;
             }
+            a->short_name = a->n == 0 ? short_name : a->short_name;
             push(a, name);
         }
     }
@@ -330,13 +334,16 @@ static void answer_from_symbols(struct work *w) {
         struct answer *a = &w->answers[q];
         while (next < used && list[next].start <= offset)
             next++;
-        if (a->n > 0 && a->frames[0].function != NULL)
+        if (a->n > 0 && a->frames[0].function != NULL && !a->short_name)
             continue;
         for (size_t i = next; i > 0 && next - i < 16;
              i--) { /* aliases, and small ones inside of others */
             if (offset - list[i - 1].start >= list[i - 1].bytes)
                 continue;
-            const char *name = sm_symbols_demangle(list[i - 1].name, w->arena);
+            const char *symbol = list[i - 1].name;
+            if (a->short_name && (symbol[0] != '_' || (symbol[1] != 'Z' && symbol[1] != 'R')))
+                break;
+            const char *name = sm_symbols_demangle(symbol, w->arena);
             if (a->n == 0)
                 push(a, name);
             else
@@ -363,8 +370,15 @@ void sm_symbols_resolve(const struct sm_symbols_options *options, const char *pa
         return;
     qsort(queries, n, sizeof *queries, by_offset);
     w.answers = sm_alloc_zero(n + 1, sizeof *w.answers);
-    if (w.object.dwarf != NULL)
+    if (w.object.dwarf != NULL) {
+        /* Debug information in a file of its own may count from another base. */
+        uint64_t shift = w.object.elf_bias - w.object.dwarf_bias;
+        for (size_t i = 0; i < n; i++)
+            queries[i].offset += shift;
         answer_from_debug(&w);
+        for (size_t i = 0; i < n; i++)
+            queries[i].offset -= shift;
+    }
     answer_from_symbols(&w);
     for (size_t i = 0; i < n; i++) {
         struct answer *a = &w.answers[i];
