@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "analyze/filter_internal.h"
-#include "analyze/match.h"
+#include "analyze/regex.h"
 
 #define N_WORDS(list) (sizeof(list) / sizeof *(list))
 
@@ -234,8 +234,10 @@ static bool get_pattern(struct sm_filter_parser *p, struct sm_filter_pattern *pa
         return false;
     const struct sm_filter_token *t = &p->token;
     if (t->kind == SM_TOKEN_REGEX && (tilde || !has_op)) {
-        if (!sm_regex_valid(t->text, t->bytes))
+        struct sm_regex *regex = sm_regex_new(t->text, t->bytes);
+        if (regex == NULL)
             return sm_filter_wrong(p, SM_EXPECT_REGEX);
+        sm_regex_free(regex);
         pattern->match = SM_MATCH_REGEX;
         pattern->text = t->text;
     } else if (t->kind == SM_TOKEN_STRING ||

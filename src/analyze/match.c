@@ -3,80 +3,19 @@
 
 #include <string.h>
 
-#include "util/memory.h"
-
-/* Which expressions are let through to regcomp. Two things make a small expression expensive: repeat counts, which
-   multiply the automaton, and back-references, which the C library matches by trying everything. */
-static bool is_affordable(const char *text, size_t bytes) {
-    uint64_t product = 1;
-    bool in_set = false;
-    for (size_t i = 0; i < bytes; i++) {
-        char c = text[i];
-        if (in_set) {
-            /* A ] closes unless it is the set's first; classes such as [:alpha:] hold none alone. */
-            if (c == '[' && i + 1 < bytes && strchr(":.=", text[i + 1]) != NULL) {
-                char kind = text[i + 1];
-                for (i += 2; i + 1 < bytes && !(text[i] == kind && text[i + 1] == ']'); i++)
-                    ;
-                i++;
-            } else if (c == ']') {
-                in_set = false;
-            }
-        } else if (c == '\\' && i + 1 < bytes) {
-            if (text[++i] >= '1' && text[i] <= '9')
-                return false;
-        } else if (c == '[') {
-            in_set = true;
-            if (i + 1 < bytes && text[i + 1] == '^')
-                i++;
-            if (i + 1 < bytes && text[i + 1] == ']')
-                i++;
-        } else if (c == '{') {
-            uint64_t n = 0, largest = 1;
-            for (i++; i < bytes && text[i] != '}'; i++) {
-                n = text[i] >= '0' && text[i] <= '9' ? n * 10 + (uint64_t)(text[i] - '0') : 0;
-                if (n > SM_REGEX_MAX_REPEATS)
-                    return false;
-                if (n > largest)
-                    largest = n;
-            }
-            product *= largest;
-            if (product > SM_REGEX_MAX_REPEATS)
-                return false;
-        }
-    }
-    return true;
-}
-
-static bool compile(regex_t *regex, const char *text, size_t bytes) {
-    if (bytes > SM_REGEX_MAX_BYTES || memchr(text, 0, bytes) != NULL || !is_affordable(text, bytes))
-        return false;
-    char copy[SM_REGEX_MAX_BYTES + 1];
-    memcpy(copy, text, bytes);
-    copy[bytes] = 0;
-    return regcomp(regex, copy, REG_EXTENDED | REG_NOSUB) == 0;
-}
-
-bool sm_regex_valid(const char *text, size_t bytes) {
-    regex_t regex;
-    if (!compile(&regex, text, bytes))
-        return false;
-    regfree(&regex);
-    return true;
-}
-
 bool sm_matcher_init(struct sm_matcher *m, const struct sm_filter_pattern *pattern) {
     memset(m, 0, sizeof *m);
     m->match = pattern->match;
     m->subject = pattern->subject;
     m->text = pattern->text;
     m->bytes = pattern->bytes;
-    return m->match != SM_MATCH_REGEX || compile(&m->regex, m->text, m->bytes);
+    if (m->match == SM_MATCH_REGEX)
+        m->regex = sm_regex_new(m->text, m->bytes);
+    return m->match != SM_MATCH_REGEX || m->regex != NULL;
 }
 
 void sm_matcher_release(struct sm_matcher *m) {
-    if (m->match == SM_MATCH_REGEX)
-        regfree(&m->regex);
+    sm_regex_free(m->regex);
     memset(m, 0, sizeof *m);
 }
 
@@ -149,7 +88,7 @@ bool sm_match(const struct sm_matcher *m, const char *name, size_t bytes) {
     case SM_MATCH_GLOB:
         return match_glob(m->text, m->bytes, name, bytes);
     case SM_MATCH_REGEX:
-        return regexec(&m->regex, name, 0, NULL, 0) == 0;
+        return sm_regex_match(m->regex, name, bytes);
     }
     return false;
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The parser against the shared cases: check_cases.py TOOL CASES
 
-Each case in CASES is a text with its canonical form, or with the column and the expectation of its error ("posix": true marks
-errors that only a compiler of POSIX regular expressions can see). Canonical forms are parsed again and must stay. Further
+Each case in CASES is a text with its canonical form, or with the column and the expectation of its error ("regex": true marks
+errors that only a parser of regular expressions can see). Canonical forms are parsed again and must stay. Further
 cases, too long to list, are made here.
 """
 import json
