@@ -29,7 +29,7 @@ static inline uint64_t sm_os_realtime_ns(void) {
 
 /* Private zeroed memory, NULL when there is none. Reserved, touched lazily. Forked children do not get it. */
 void *sm_os_map(size_t bytes);
-/* A page that a forked child, however forked, finds zeroed. NULL where that cannot be had. */
+/* Memory that a forked child, however forked, finds zeroed. NULL where that cannot be had. */
 void *sm_os_map_wiped_on_fork(size_t bytes);
 /* Part of a file, shared. Forked children do not get it. */
 void *sm_os_map_file(int fd, uint64_t offset, size_t bytes);

@@ -35,12 +35,14 @@ void *sm_os_map(size_t bytes) {
 }
 
 void *sm_os_map_wiped_on_fork(size_t bytes) {
-    void *p =
-        checked(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    void *p = checked(mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (p != NULL && madvise(p, bytes, MADV_WIPEONFORK) != 0) {
         munmap(p, bytes);
         return NULL;
     }
+    if (p != NULL)
+        madvise(p, bytes, MADV_NOHUGEPAGE); /* as above */
     return p;
 }
 

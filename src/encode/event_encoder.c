@@ -409,6 +409,10 @@ bool sm_event_encode_alloc(struct sm_event_encoder *e, uint64_t now_ticks, uint6
         cut = true;
         outer = 0;
         inner = n < e->depth_limit ? n : e->depth_limit - 1;
+    } else if (stack->cut_at != 0) {
+        cut = true;
+        inner = stack->cut_at;
+        outer = n - 1 - inner;
     } else if (n > e->depth_limit) {
         cut = true;
         inner = e->depth_limit / 2;

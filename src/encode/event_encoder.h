@@ -41,11 +41,13 @@ size_t sm_event_encoder_bound_extension(size_t payload_bytes);
 
 /* A call stack as given by OCaml's runtime: n tagged elements, innermost first. Location code of an
    element: (element & ~1), i.e. the slot. Code 0 elements are not allowed. `cut` = the array
-   itself lacks outer frames (they are marked by a leading code-0 frame). */
+   itself lacks outer frames (they are marked by a leading code-0 frame). `cut_at` > 0 = the element there stands for
+   frames that were left out in the middle; the array is not longer than the depth limit then. */
 struct sm_raw_stack {
     const uintptr_t *innermost_first;
     uint32_t n_frames;
     bool cut_outermost;
+    uint32_t cut_at;
 };
 
 /* Reports every location that is new to this packet, in order. Called from within encode calls;

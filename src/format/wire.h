@@ -103,6 +103,7 @@ enum sm_meta_tag {
     SM_META_MODE = 24,
     SM_META_OCAML_KIND = 25,
     SM_META_PARENT_PID = 26,
+    SM_META_NATIVE_INTERVAL = 27,
 };
 
 enum sm_clock { SM_CLOCK_REALTIME = 0, SM_CLOCK_MONOTONIC = 1 };
@@ -152,6 +153,10 @@ enum sm_origin {
     SM_ORIGIN_CUSTOM = 2,
     SM_ORIGIN_MAPPED = 3,
     SM_ORIGIN_REPORTED = 4,
+    SM_ORIGIN_OCAML_HEAP = 5,
+    SM_ORIGIN_MINOR_HEAP = 6,
+    SM_ORIGIN_OCAML_STACK = 7,
+    SM_ORIGIN_RUNTIME = 8,
 };
 #define SM_SOURCE(heap, origin) ((uint8_t)((heap) | ((origin) << 3)))
 #define SM_SOURCE_HEAP(source) ((source)&7u)

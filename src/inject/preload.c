@@ -1,10 +1,15 @@
-/* The preload library: starts a recording in an unmodified OCaml program.
+/* The preload library: starts a recording in an unmodified program.
 
-   Decision (constructor, before main): is this process asked for, and can it be recorded? Then the library only
-   waits. Native code: OCaml's start asks for the name of the executable, readlink("/proc/self/exe"),
-   after it has made its heap and before it runs OCaml code; the caller holds the runtime lock. Bytecode: it
-   closes the file of the program when code and data are loaded. We interpose these calls, and at
-   that moment open the trace and begin the profile. On OCaml 5 all domains spawned later inherit it.
+   Decision (constructor, before main): is this process asked for, and what of it can be recorded?
+
+   *Native memory*: the functions of native/interpose.c stand in front of the allocator's in any case; from the constructor on,
+   when it is to be recorded, they tell the recorder. The trace is opened then.
+
+   *OCaml's memory*: the library waits. Native code: OCaml's start asks for the name of the executable,
+   readlink("/proc/self/exe"), after it has made its heap and before it runs OCaml code; the caller holds the runtime lock.
+   Bytecode: it closes the file of the program when code and data are loaded. We interpose these calls, and at
+   that moment open the trace, if it is not open yet, and begin the profile. On OCaml 5 all domains spawned later inherit
+   it.
 
    The end: exit() runs our destructor after OCaml's own at_exit functions. A program that ends in another way
    (a signal, _exit, exec) leaves what was recorded in the file and its side file.
@@ -21,10 +26,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "inject/launcher.h"
 #include "inject/request.h"
 #include "inject/yield.h"
+#include "native/native.h"
+#include "native/next.h"
 #include "ocaml/closures.h"
 #include "ocaml/locations.h"
+#include "ocaml/native.h"
+#include "ocaml/origins.h"
 #include "ocaml/runtime.h"
 #include "ocaml/tracker.h"
 #include "record/recorder.h"
@@ -77,6 +87,7 @@ static void answer_started(void) {
 
 static void after_fork_in_child(void) {
     recording_pid = getpid();
+    sm_native_after_fork();
     answer_started();
 }
 
@@ -100,8 +111,10 @@ static void end_recording(enum sm_end_reason reason) {
 }
 
 static void yield_to_program(void) {
-    end_recording(SM_REASON_STOPPED);
-    recording_pid = 0;
+    if (request.native_interval_bytes == 0) {
+        end_recording(SM_REASON_STOPPED);
+        recording_pid = 0;
+    }
     sm_answer(&request, SM_ANSWER_YIELDED, "the program started Gc.Memprof itself");
 }
 
@@ -111,12 +124,71 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void start(void) {
-    char err[512] = "";
+/* ---- start ---- */
+
+static const char *runtime_params(void) {
     const char *params = getenv("OCAMLRUNPARAM");
     if (params == NULL)
         params = getenv("CAMLRUNPARAM");
-    runtime_frees_itself = has_cleanup_option(params);
+    return params != NULL ? params : "";
+}
+
+/* Opens the trace. `ocaml`: the process has an OCaml runtime whose memory is to be recorded, now or soon. */
+static bool open_trace(bool ocaml) {
+    char err[512] = "";
+    sm_request_chain(&request);
+    struct sm_recorder_config config = {
+        .path = request.out,
+        .fd = -1,
+        .sample_rate = ocaml ? request.rate : 0,
+        .native_interval_bytes = request.native_interval_bytes,
+        .rate_origin = request.rate_origin,
+        .depth_limit = request.depth,
+        .has_seed = request.has_seed,
+        .seed = request.seed,
+        .follow_children = request.follow,
+        .mode = SM_MODE_INJECTED,
+        .symbolize = sm_native_symbolize,
+        .after_fork_in_child = after_fork_in_child,
+    };
+    if (ocaml) {
+        sm_ocaml_locations_init(&runtime);
+        config.ocaml_kind = runtime.kind;
+        config.ocaml_version = runtime.version;
+        config.runtime_params = runtime_params();
+        config.symbolize = sm_ocaml_symbolize;
+        config.current_domain = sm_tracker_current_domain;
+        config.native_domain = sm_tracker_domain_if_any;
+    }
+    if (sm_recorder_start(&config, err, sizeof err) != 0) {
+        sm_answer(&request, SM_ANSWER_FAILED, err);
+        return false;
+    }
+    recording_pid = getpid();
+    answer_started();
+    return true;
+}
+
+static uint64_t deadline_ns; /* 0 = none */
+
+static void start_native(void) {
+    sm_ocaml_origins_init();
+    struct sm_native_config config = {
+        .interval_bytes = request.native_interval_bytes,
+        .has_seed = request.has_seed,
+        .seed = request.seed,
+        .deadline_ns = deadline_ns,
+        .classify = sm_ocaml_native_origin,
+    };
+    if (!sm_native_start(&config))
+        request.native_interval_bytes = 0;
+    else if (!sm_native_in_front())
+        sm_answer(&request, SM_ANSWER_OWN_MALLOC, "the executable has a malloc of its own");
+}
+
+/* OCaml's runtime stands ready. */
+static void start(void) {
+    runtime_frees_itself = has_cleanup_option(runtime_params());
     if (!sm_yield_possible(&runtime) && !request.force) {
         sm_answer(
             &request, SM_ANSWER_REFUSED,
@@ -124,36 +196,12 @@ static void start(void) {
             "Gc.Memprof itself: if it does not, record it with STATMEM_FORCE=1 in the environment");
         return;
     }
-    sm_request_chain(&request);
-    struct sm_recorder_config config = {
-        .path = request.out,
-        .fd = -1,
-        .sample_rate = request.rate,
-        .rate_origin = request.rate_origin,
-        .depth_limit = request.depth,
-        .has_seed = request.has_seed,
-        .seed = request.seed,
-        .follow_children = request.follow,
-        .mode = SM_MODE_INJECTED,
-        .ocaml_kind = runtime.kind,
-        .ocaml_version = runtime.version,
-        .runtime_params = params != NULL ? params : "",
-        .symbolize = sm_ocaml_symbolize,
-        .current_domain = sm_tracker_current_domain,
-        .after_fork_in_child = after_fork_in_child,
-    };
     uint32_t callstack_size = sm_tracker_callstack_size(request.depth != 0 ? request.depth : 1024);
-    sm_ocaml_locations_init(&runtime);
-    sm_tracker_configure(&runtime, callstack_size,
-                         request.duration_ns != 0 ? now_ns() + request.duration_ns : 0);
-    if (sm_recorder_start(&config, err, sizeof err) != 0) {
-        sm_answer(&request, SM_ANSWER_FAILED, err);
+    sm_tracker_configure(&runtime, callstack_size, deadline_ns);
+    if (request.native_interval_bytes == 0 && !open_trace(true))
         return;
-    }
-    recording_pid = getpid();
     sm_ocaml_start_profile(&runtime, request.rate, callstack_size);
     sm_yield_install(&runtime, yield_to_program);
-    answer_started();
 }
 
 static void start_if_ready(void) {
@@ -205,6 +253,29 @@ static void find_next(const char *name, void *function_pointer) {
     memcpy(function_pointer, &p, sizeof p);
 }
 
+/* What is to be recorded of this process, and from when on. */
+static void begin(enum sm_ocaml_refusal refusal) {
+    char path[4096];
+    bool native = request.native_interval_bytes != 0;
+    bool ocaml = refusal == SM_OCAML_TRACEABLE && !request.native_only;
+    if (request.duration_ns != 0)
+        deadline_ns = now_ns() + request.duration_ns;
+    if (refusal != SM_OCAML_TRACEABLE && refusal != SM_OCAML_NOT_OCAML && !request.native_only)
+        sm_answer(&request, SM_ANSWER_REFUSED, sm_ocaml_refusal_text(refusal));
+    if (native) {
+        start_native();
+        native = open_trace(ocaml);
+        if (!native)
+            return;
+    }
+    if (ocaml) {
+        sm_answer(&request, SM_ANSWER_ARMED, executable(path, sizeof path));
+        atomic_store_explicit(&armed, true, memory_order_relaxed);
+    } else if (refusal == SM_OCAML_NOT_OCAML && !native) {
+        sm_answer(&request, SM_ANSWER_NONE, executable(path, sizeof path));
+    }
+}
+
 __attribute__((constructor)) static void decide(void) {
     int saved_errno = errno;
     char path[4096];
@@ -215,34 +286,32 @@ __attribute__((constructor)) static void decide(void) {
         bool asked =
             request.follow || request.target_pid == 0 || request.target_pid == (uint32_t)getpid();
         enum sm_ocaml_refusal refusal = sm_ocaml_runtime_resolve(&runtime);
-        if (refusal == SM_OCAML_NOT_OCAML) {
-            /* It may become an OCaml program by exec: the request stays. */
-            if (asked)
-                sm_answer(&request, SM_ANSWER_NONE, executable(path, sizeof path));
-            else
-                sm_request_remove();
+        bool hands_on;
+        executable(path, sizeof path);
+        if (asked) {
+            begin(refusal);
+            /* It may become another program by exec, which is the one that is meant. */
+            hands_on = refusal == SM_OCAML_NOT_OCAML &&
+                       (request.native_interval_bytes == 0 || sm_is_launcher(path));
         } else {
-            if (!asked)
-                sm_answer(&request, SM_ANSWER_CHILD, executable(path, sizeof path));
-            else if (refusal != SM_OCAML_TRACEABLE)
-                sm_answer(&request, SM_ANSWER_REFUSED, sm_ocaml_refusal_text(refusal));
-            else {
-                sm_answer(&request, SM_ANSWER_ARMED, executable(path, sizeof path));
-                atomic_store_explicit(&armed, true, memory_order_relaxed);
-            }
-            if (!request.follow)
-                sm_request_remove();
+            hands_on = false;
+            if (refusal != SM_OCAML_NOT_OCAML)
+                sm_answer(&request, SM_ANSWER_CHILD, path);
+            else if (request.native_interval_bytes != 0)
+                sm_answer(&request, SM_ANSWER_OTHER, path);
         }
+        if (!request.follow && !hands_on)
+            sm_request_remove();
     }
     errno = saved_errno;
 }
 
 __attribute__((destructor)) static void finish(void) {
-    /* A forked child that isn't followed has a copy of this memory, but no recording. */
-    if (recording_pid != 0 && recording_pid == getpid())
-        end_recording(SM_REASON_EXIT);
-    else if (atomic_load_explicit(&armed, memory_order_relaxed))
+    if (atomic_load_explicit(&armed, memory_order_relaxed))
         sm_answer(&request, SM_ANSWER_REFUSED,
                   sm_ocaml_embedded(&runtime) ? sm_ocaml_refusal_text(SM_OCAML_EMBEDDED)
                                               : "it ended before any of its OCaml code ran");
+    /* A forked child that isn't followed has a copy of this memory, but no recording. */
+    if (recording_pid != 0 && recording_pid == getpid())
+        end_recording(SM_REASON_EXIT);
 }

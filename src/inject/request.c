@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 static const char *const variables[] = {
-    "STATMEM_OUT",   "STATMEM_RATE",        "STATMEM_RATE_ORIGIN", "STATMEM_DEPTH",
-    "STATMEM_SEED",  "STATMEM_DURATION_NS", "STATMEM_TARGET_PID",  "STATMEM_FOLLOW",
-    "STATMEM_CHAIN", "STATMEM_STATUS"};
+    "STATMEM_OUT",   "STATMEM_RATE",        "STATMEM_RATE_ORIGIN",     "STATMEM_DEPTH",
+    "STATMEM_SEED",  "STATMEM_DURATION_NS", "STATMEM_TARGET_PID",      "STATMEM_FOLLOW",
+    "STATMEM_CHAIN", "STATMEM_STATUS",      "STATMEM_NATIVE_INTERVAL", "STATMEM_NATIVE_ONLY"};
 
 static uint64_t number(const char *name, uint64_t otherwise) {
     const char *s = getenv(name);
@@ -49,6 +49,8 @@ bool sm_request_read(struct sm_request *r) {
     r->duration_ns = number("STATMEM_DURATION_NS", 0);
     r->target_pid = (uint32_t)number("STATMEM_TARGET_PID", 0);
     r->follow = number("STATMEM_FOLLOW", 0) == 1;
+    r->native_interval_bytes = number("STATMEM_NATIVE_INTERVAL", 0);
+    r->native_only = number("STATMEM_NATIVE_ONLY", 0) == 1 && r->native_interval_bytes != 0;
     r->force = number("STATMEM_FORCE", 0) == 1;
     return true;
 }
@@ -126,10 +128,15 @@ void sm_request_chain(struct sm_request *r) {
 
 void sm_answer(const struct sm_request *r, enum sm_answer kind, const char *text) {
     static const char *const kinds[] = {
-        [SM_ANSWER_NONE] = "none",       [SM_ANSWER_CHILD] = "child",
-        [SM_ANSWER_REFUSED] = "refused", [SM_ANSWER_ARMED] = "armed",
-        [SM_ANSWER_STARTED] = "started", [SM_ANSWER_FAILED] = "failed",
+        [SM_ANSWER_NONE] = "none",
+        [SM_ANSWER_CHILD] = "child",
+        [SM_ANSWER_REFUSED] = "refused",
+        [SM_ANSWER_ARMED] = "armed",
+        [SM_ANSWER_STARTED] = "started",
+        [SM_ANSWER_FAILED] = "failed",
         [SM_ANSWER_YIELDED] = "yielded",
+        [SM_ANSWER_OTHER] = "other",
+        [SM_ANSWER_OWN_MALLOC] = "ownmalloc",
     };
     if (r->status[0] == 0)
         return;

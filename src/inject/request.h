@@ -9,6 +9,8 @@
    | STATMEM_DEPTH | depth limit of stacks |
    | STATMEM_SEED | seed of statmem's own samplers |
    | STATMEM_DURATION_NS | end the recording after this time |
+   | STATMEM_NATIVE_INTERVAL | mean distance of samples in memory from malloc, in bytes; absent or 0 = not recorded |
+   | STATMEM_NATIVE_ONLY | "1": OCaml's memory is not recorded |
    | STATMEM_TARGET_PID | the process to record; absent = the first OCaml process |
    | STATMEM_FOLLOW | "1": every OCaml process, children too |
    | STATMEM_CHAIN | followed processes: "pid.number of traces begun in it", edited in place, as an exec keeps the pid |
@@ -16,7 +18,8 @@
    | STATMEM_FORCE | "1", set by the user: record although the program could not start Gc.Memprof itself |
 
    Unless children are followed, a process that is recorded or refused, and every child, takes
-   these variables and our entry of LD_PRELOAD out of its environment. */
+   these variables and our entry of LD_PRELOAD out of its environment. Programs that are there to start others (shells,
+   env, nice, ...) leave them in it: the program that takes their place by exec is the one that is meant. */
 #ifndef SM_INJECT_REQUEST_H
 #define SM_INJECT_REQUEST_H
 
@@ -37,7 +40,9 @@ struct sm_request {
     bool has_seed;
     uint64_t seed;
     uint64_t duration_ns;
-    uint32_t target_pid; /* 0 = any */
+    uint32_t target_pid;            /* 0 = any */
+    uint64_t native_interval_bytes; /* 0 = native memory is not recorded */
+    bool native_only;
     bool follow;
     bool force;
 };
@@ -54,13 +59,15 @@ void sm_request_chain(struct sm_request *r);
 
 /* Answers: one line "KIND PID TEXT". */
 enum sm_answer {
-    SM_ANSWER_NONE,    /* no OCaml in it; text: executable */
-    SM_ANSWER_CHILD,   /* an OCaml child that is not recorded; text: executable */
+    SM_ANSWER_NONE,  /* no OCaml in it; text: executable */
+    SM_ANSWER_CHILD, /* an OCaml child that is not recorded; text: executable */
+    SM_ANSWER_OTHER, /* another child that is not recorded, though native memory is; text: executable */
     SM_ANSWER_REFUSED, /* text: reason and way out */
     SM_ANSWER_ARMED,   /* will be recorded from the start of its OCaml code; text: executable */
     SM_ANSWER_STARTED, /* text: path of the trace */
     SM_ANSWER_FAILED,  /* the trace could not be begun; text: why */
-    SM_ANSWER_YIELDED, /* the program started Gc.Memprof itself: the recording ended */
+    SM_ANSWER_YIELDED, /* the program started Gc.Memprof itself: the recording of OCaml's memory ended */
+    SM_ANSWER_OWN_MALLOC, /* native memory is not seen: the executable has a malloc of its own */
 };
 void sm_answer(const struct sm_request *r, enum sm_answer kind, const char *text);
 

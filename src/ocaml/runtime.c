@@ -87,6 +87,27 @@ static void find_version(struct resolver *r, struct sm_ocaml_runtime *rt) {
     memcpy(rt->version, known[rt->major != 4], sizeof rt->version);
 }
 
+/* caml_state is thread-local in the executable: its distance from the thread pointer is the same in all threads. */
+static void find_state_5(struct sm_ocaml_runtime *rt) {
+#if defined(__x86_64__)
+    const char *here = dlsym(RTLD_DEFAULT, "caml_state"); /* the calling thread's */
+    const char *thread;
+    __asm__("movq %%fs:0, %0" : "=r"(thread));
+    rt->has_state_5 = here != NULL;
+    rt->state_5_offset = rt->has_state_5 ? here - thread : 0;
+#endif
+}
+
+bool sm_ocaml_thread_has_domain(const struct sm_ocaml_runtime *rt) {
+#if defined(__x86_64__)
+    const char *thread;
+    __asm__("movq %%fs:0, %0" : "=r"(thread));
+    return rt->has_state_5 && *(void *const *)(thread + rt->state_5_offset) != NULL;
+#else
+    return false;
+#endif
+}
+
 static enum sm_ocaml_refusal resolve(struct resolver *r, struct sm_ocaml_runtime *rt) {
 #if !defined(__x86_64__)
     return SM_OCAML_PROCESSOR;
@@ -135,6 +156,7 @@ static enum sm_ocaml_refusal resolve(struct resolver *r, struct sm_ocaml_runtime
         rt->state_4 = look_up(r, "Caml_state");
     } else {
         take(r, "caml_ml_domain_id", &rt->domain_id);
+        find_state_5(rt);
         take(r, "caml_compute_gc_stats", &rt->compute_gc_stats);
         rt->minor_collections = look_up(r, "caml_minor_collections_count");
         rt->major_cycles = look_up(r, "caml_major_cycles_completed");

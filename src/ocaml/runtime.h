@@ -80,6 +80,8 @@ struct sm_ocaml_runtime {
     const uintptr_t *start_code;                   /* bytecode: where its address is kept */
     const sm_value *global_data;                   /* bytecode */
     const void *const *state_4;                    /* OCaml 4: the variable Caml_state */
+    bool has_state_5;                              /* OCaml 5: where a thread's state pointer */
+    intptr_t state_5_offset;                       /* stands, counted from its thread pointer */
 
     /* The runtime's own counters; each NULL when it has none that can be read safely. */
     double (*minor_words)(void);
@@ -102,6 +104,9 @@ enum sm_ocaml_refusal {
 /* Looks the runtime up in this process: in the dynamic symbol tables, else in the symbol table of
    the executable's file. Not for use on the event path (maps and unmaps that file). */
 enum sm_ocaml_refusal sm_ocaml_runtime_resolve(struct sm_ocaml_runtime *rt);
+
+/* OCaml 5, filled by sm_ocaml_runtime_resolve: the calling thread is in a domain. */
+bool sm_ocaml_thread_has_domain(const struct sm_ocaml_runtime *rt);
 
 /* Finds the version among the data of the module Stdlib.Sys, which keeps it as a string. */
 bool sm_ocaml_find_version(const char *from, const char *to, char out[32]);

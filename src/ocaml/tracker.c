@@ -129,6 +129,12 @@ uint64_t sm_tracker_current_domain(void) {
     return runtime->domain_id != NULL ? (uint64_t)SM_LONG_VAL(runtime->domain_id(SM_VAL_UNIT)) : 0;
 }
 
+uint64_t sm_tracker_domain_if_any(void) {
+    if (runtime == NULL || runtime->domain_id == NULL || !sm_ocaml_thread_has_domain(runtime))
+        return 0;
+    return (uint64_t)SM_LONG_VAL(runtime->domain_id(SM_VAL_UNIT));
+}
+
 /* ---- the runtime's own counters ---- */
 
 static bool is_count(double x) {

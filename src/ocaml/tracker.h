@@ -41,4 +41,7 @@ uint64_t sm_tracker_current_domain(void);
    allocating. Call it where the thread holds the runtime lock, or when no OCaml code runs any more. */
 void sm_tracker_final_counters(void);
 
+/* For the recorder's config as well: for any thread, 0 when it is in no domain or OCaml has not begun. */
+uint64_t sm_tracker_domain_if_any(void);
+
 #endif

@@ -75,6 +75,8 @@ struct sm_stream {
 
     struct sm_prng prng;
     struct sm_stream *next_free;
+    uint64_t domain;          /* native streams: as written in OWNER last */
+    uintptr_t *native_frames; /* SM_NATIVE_FRAMES of scratch, behind the encoder */
     struct sm_syms_encoder syms;
 };
 
@@ -87,8 +89,14 @@ struct sm_thread {
     uint32_t sample_generation;
     uint8_t ended;    /* how often the thread's end has passed here */
     uint8_t entering; /* inside the slow part of entering */
+    uint8_t native;   /* constant: this is sm_native_thread */
 };
 extern __thread struct sm_thread sm_thread;
+/* The same for the thread's native events: a second stream. */
+extern __thread struct sm_thread sm_native_thread;
+
+/* Frames of a native stack. */
+#define SM_NATIVE_FRAMES 4096u
 
 /* ---- the session ---- */
 
@@ -155,7 +163,9 @@ int sm_slots_setup(void);   /* once per process: the key that tells of a thread'
 void sm_slots_forget(void); /* in a forked child */
 void sm_slots_session_begins(void);
 struct sm_stream *sm_slots_attach(struct sm_thread *t);
-void sm_slots_new_owner(struct sm_stream *s); /* counts */
+void sm_slots_detach(struct sm_thread *t);
+bool sm_slots_ending(const struct sm_thread *t); /* nobody will detach this thread any more */
+void sm_slots_new_owner(struct sm_stream *s);    /* counts */
 uint32_t sm_slots_count(void);
 struct sm_stream *sm_slots_get(uint32_t id);
 void sm_discard_without_stream(void);

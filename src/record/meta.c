@@ -84,7 +84,10 @@ size_t sm_meta_build(struct sm_session *session, uint8_t *buf, size_t capacity,
     sm_tlv_leb(&w, SM_META_TICK_NS, session->tick_ns);
     sm_tlv_leb(&w, SM_META_CLOCK, SM_CLOCK_MONOTONIC);
     sm_tlv_bytes(&w, SM_META_ANCHOR, pair, sizeof pair);
-    sm_tlv_f64(&w, SM_META_SAMPLE_RATE, session->rate);
+    if (session->rate > 0)
+        sm_tlv_f64(&w, SM_META_SAMPLE_RATE, session->rate);
+    if (c->native_interval_bytes != 0)
+        sm_tlv_leb(&w, SM_META_NATIVE_INTERVAL, c->native_interval_bytes);
     sm_tlv_leb(&w, SM_META_WORD_SIZE, 8 * sizeof(void *));
     put_executable(&w, c->executable);
     struct utsname machine;
@@ -107,8 +110,9 @@ size_t sm_meta_build(struct sm_session *session, uint8_t *buf, size_t capacity,
     sm_tlv_text(&w, SM_META_WRITER, "statmem " SM_VERSION);
     sm_tlv_leb(&w, SM_META_DEPTH_LIMIT, session->depth_limit);
     sm_tlv_leb(&w, SM_META_RATE_ORIGIN, c->rate_origin);
-    if (c->current_domain != NULL)
-        sm_tlv_leb(&w, SM_META_INITIAL_DOMAIN, c->current_domain());
+    uint64_t (*domain)(void) = c->native_domain != NULL ? c->native_domain : c->current_domain;
+    if (domain != NULL)
+        sm_tlv_leb(&w, SM_META_INITIAL_DOMAIN, domain());
     if (c->has_seed) {
         uint8_t seed[8];
         sm_put_u64le(seed, c->seed);

@@ -27,10 +27,14 @@
 typedef uint32_t sm_symbolize_fn(uint64_t code, struct sm_source_location *locations, uint32_t max);
 
 struct sm_recorder_config {
-    const char *path;   /* "%p" becomes the pid, "%%" a percent sign. Opened 0600, locked
+    const char *path; /* "%p" becomes the pid, "%%" a percent sign. Opened 0600, locked
                                (advisory), then truncated */
-    int fd;             /* used instead of path when >= 0 (pipe, socket, file) */
-    double sample_rate; /* (0,1] */
+    int fd;           /* used instead of path when >= 0 (pipe, socket, file) */
+    double
+        sample_rate; /* (0,1]; 0 = OCaml's memory is not sampled (native_interval_bytes is given then) */
+    /* Mean distance of samples in the memory that the process takes from malloc, in bytes; 1 = every
+       allocation; 0 = native memory is not recorded. */
+    uint64_t native_interval_bytes;
     enum sm_rate_origin rate_origin;
     uint32_t tick_ns;     /* 0 = 1000 */
     uint32_t depth_limit; /* 0 = 1024 */
@@ -49,6 +53,9 @@ struct sm_recorder_config {
     /* Unique id of the OCaml domain of the calling thread; NULL = always 0. Called at a thread's
        first event. */
     uint64_t (*current_domain)(void);
+    /* The same for any thread at any time, before OCaml's start too: 0 when it is in no domain. Called at the start
+       and for each sampled native allocation. NULL = always 0. */
+    uint64_t (*native_domain)(void);
     /* Called in a forked child after its own session began (follow_children), else NULL. */
     void (*after_fork_in_child)(void);
 };
@@ -79,6 +86,25 @@ uint64_t sm_recorder_alloc_bytes(uint64_t size_bytes, uint64_t n_samples, uint8_
                                  const struct sm_raw_stack *stack);
 void sm_recorder_promote(uint64_t token);
 void sm_recorder_collect(uint64_t token);
+
+/* ---- native allocations: those that a program makes by malloc and the like ----
+   They go through a stream of their own in each thread, so that a call from inside of an OCaml event is no re-entry, and
+   native stacks stand beside native ones.
+
+   An allocation is recorded in two steps, with the capture of its stack in between; the stream is held
+   meanwhile, and what a signal handler reports then is discarded and counted. sm_recorder_native_begin gives
+   room for *max_frames return addresses, innermost first; NULL = nothing is recorded, and
+   sm_recorder_native_end must not be called. The elements are those of record/native_code.h, or
+   location slots of OCaml's runtime. */
+uintptr_t *sm_recorder_native_begin(uint32_t *max_frames);
+uint64_t sm_recorder_native_end(uint64_t size_bytes, uint8_t source, uint32_t n_frames,
+                                uint32_t cut_at); /* as in struct sm_raw_stack */
+void sm_recorder_native_collect(uint64_t token);
+/* `n` native events could not be recorded for a reason of the caller's. */
+void sm_recorder_native_lost(enum sm_discard_reason reason, uint32_t n);
+
+/* The active session's generation, 0 = none: a cheap question. */
+uint32_t sm_recorder_session(void);
 
 /* A note in the trace at this time, and the name of the calling thread. */
 void sm_recorder_mark(const char *text, size_t bytes);

@@ -10,7 +10,8 @@
 #include "record/internal.h"
 
 #include <errno.h>
-#include <string.h>
+
+#include "base/ln.h"
 
 /* Gaps beyond this are not told apart. */
 #define GAP_MAX ((uint64_t)1 << 62)
@@ -18,30 +19,11 @@
 /* From so many expected samples on, their number is drawn at once. */
 #define MANY_SAMPLES 1e5
 
-/* ln x for normal x > 0; relative error about 1e-16. */
-static double ln(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int exponent = (int)(bits >> 52) - 1023;
-    bits = (bits & 0xfffffffffffffull) | 0x3ff0000000000000ull;
-    double m;
-    memcpy(&m, &bits, sizeof m); /* 1 <= m < 2 */
-    if (m > 1.41421356237309505) {
-        m *= 0.5;
-        exponent++;
-    }
-    /* ln m = 2 artanh z; |z| < 0.1716, so twelve terms reach the last bit. */
-    double z = (m - 1) / (m + 1), z2 = z * z, sum = 0;
-    for (int k = 25; k >= 1; k -= 2)
-        sum = sum * z2 + 1.0 / k;
-    return 2 * z * sum + exponent * 0.693147180559945309417;
-}
-
 double sm_log1p_negative(double x) {
     if (x >= 1)
         return -1e300;
     if (x > 1e-3)
-        return ln(1 - x);
+        return sm_ln(1 - x);
     double sum = 0;
     for (int k = 8; k >= 1; k--)
         sum = sum * x + 1.0 / k;
@@ -60,7 +42,7 @@ static double square_root(double x) {
 }
 
 static uint64_t gap(struct sm_prng *g) {
-    double units = ln(sm_prng_unit(g)) / sm_session.log1p_rate;
+    double units = sm_ln(sm_prng_unit(g)) / sm_session.log1p_rate;
     return units < (double)GAP_MAX ? 1 + (uint64_t)units : GAP_MAX;
 }
 
@@ -106,7 +88,7 @@ uint64_t sm_recorder_sample(uint64_t size) {
     if (c == NULL)
         return 0;
     uint32_t active = atomic_load_explicit(&c->active, memory_order_acquire);
-    if (active == 0)
+    if (active == 0 || sm_session.rate <= 0)
         return 0;
     struct sm_thread *t = &sm_thread;
     if (t->sample_generation == active && size < t->sample_left) {

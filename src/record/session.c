@@ -119,7 +119,8 @@ static int check_config(const struct sm_recorder_config *c, char *err, size_t er
         sm_recorder_error(err, err_bytes, "no file to record into", "");
         return -1;
     }
-    if (!(c->sample_rate > 0 && c->sample_rate <= 1)) {
+    bool native_only = c->sample_rate == 0 && c->native_interval_bytes != 0;
+    if (!native_only && !(c->sample_rate > 0 && c->sample_rate <= 1)) {
         sm_recorder_error(err, err_bytes, "the sampling rate must be above 0 and at most 1", "");
         return -1;
     }
@@ -246,7 +247,8 @@ static bool quiesced(struct sm_stream *s, uint64_t deadline_ns) {
     /* acquire: pairs with the release in sm_stream_leave */
     while (atomic_load_explicit(&s->busy, memory_order_acquire) != 0) {
         /* An event of this very thread has been interrupted, and it will not go on before we return. */
-        if (s == sm_thread.stream && sm_thread.epoch == sm_epoch)
+        if ((s == sm_thread.stream && sm_thread.epoch == sm_epoch) ||
+            (s == sm_native_thread.stream && sm_native_thread.epoch == sm_epoch))
             return false;
         if (sm_os_monotonic_ns() > deadline_ns)
             return false;
@@ -331,6 +333,11 @@ bool sm_recorder_active(void) {
     struct sm_control *c = atomic_load_explicit(&sm_control, memory_order_acquire);
     return c != NULL && atomic_load_explicit(&c->active, memory_order_acquire) != 0 &&
            atomic_load_explicit(&sm_session.failed, memory_order_relaxed) == 0;
+}
+
+uint32_t sm_recorder_session(void) {
+    struct sm_control *c = atomic_load_explicit(&sm_control, memory_order_acquire);
+    return c != NULL ? atomic_load_explicit(&c->active, memory_order_acquire) : 0;
 }
 
 double sm_recorder_sample_rate(void) {

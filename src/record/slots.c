@@ -8,7 +8,9 @@
 
    Other destructors of the thread may still report events after ours has run. They get a stream again, and the
    key's destructor a second run; when the rounds that pthread grants are used up, events are
-   discarded and counted. */
+   discarded and counted. Native ones (libc itself frees memory then) get a stream for one event at a time.
+
+   A thread has a second stream for its native events (recorder.h); one key serves both. */
 #include "record/internal.h"
 
 #include <limits.h>
@@ -33,8 +35,7 @@ static struct sm_control *control(void) {
     return atomic_load_explicit(&sm_control, memory_order_acquire);
 }
 
-static void thread_ends(void *ignored) {
-    struct sm_thread *t = &sm_thread;
+void sm_slots_detach(struct sm_thread *t) {
     struct sm_control *c = control();
     struct sm_stream *s = t->stream;
     if (s == NULL)
@@ -42,7 +43,6 @@ static void thread_ends(void *ignored) {
     t->stream = NULL;
     t->generation = 0;
     t->sample_generation = 0;
-    t->ended++;
     if (!c->alive || t->epoch != sm_epoch) /* a forked child that has no streams */
         return;
     sm_stream_leave(s); /* left by longjmp or cancellation, perhaps */
@@ -52,6 +52,19 @@ static void thread_ends(void *ignored) {
     free_list = s;
     n_attached--;
     sm_os_lock_release(&c->slots_lock);
+}
+
+static void thread_ends(void *ignored) {
+    sm_slots_detach(&sm_thread);
+    sm_thread.ended++;
+    sm_slots_detach(&sm_native_thread);
+    sm_native_thread.ended++;
+}
+
+/* After a thread's first end its native events come from other destructors and from libc, which frees the thread's
+   memory when all destructors have run. */
+bool sm_slots_ending(const struct sm_thread *t) {
+    return t->ended >= (t->native ? 1 : PTHREAD_DESTRUCTOR_ITERATIONS - 1);
 }
 
 int sm_slots_setup(void) {
@@ -85,11 +98,13 @@ static struct sm_stream *stream_new(void) {
     if (n_streams >= SM_MAX_STREAMS)
         return NULL;
     size_t own = round_up(sizeof(struct sm_stream));
-    uint8_t *memory = sm_os_map(own + sm_event_encoder_bytes());
+    size_t encoder = round_up(sm_event_encoder_bytes());
+    uint8_t *memory = sm_os_map(own + encoder + SM_NATIVE_FRAMES * sizeof(uintptr_t));
     if (memory == NULL)
         return NULL;
     struct sm_stream *s = (struct sm_stream *)(void *)memory;
     s->encoder = (struct sm_event_encoder *)(void *)(memory + own);
+    s->native_frames = (uintptr_t *)(void *)(memory + own + encoder);
     s->id = n_streams;
     __atomic_store_n(&table[s->id], s, __ATOMIC_RELEASE);
     __atomic_store_n(&n_streams, n_streams + 1, __ATOMIC_RELEASE); /* pairs with sm_slots_count */
@@ -98,7 +113,7 @@ static struct sm_stream *stream_new(void) {
 
 struct sm_stream *sm_slots_attach(struct sm_thread *t) {
     struct sm_control *c = control();
-    if (t->ended >= PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
+    if (!t->native && sm_slots_ending(t)) {
         sm_discard_without_stream();
         return NULL;
     }
@@ -120,7 +135,8 @@ struct sm_stream *sm_slots_attach(struct sm_thread *t) {
     }
     t->stream = s;
     t->epoch = sm_epoch;
-    pthread_setspecific(key, s);
+    if (!sm_slots_ending(t))
+        pthread_setspecific(key, s);
     return s;
 }
 

@@ -5,7 +5,7 @@
    many bytes of the slot are complete. Nothing else is shared while events flow:
 
      sm_control   one cache line that all threads read and nobody writes between start and stop
-     sm_thread    the calling thread's static TLS (40 bytes): its stream
+     sm_thread    the calling thread's static TLS (40 bytes): its stream; sm_native_thread: its native events'
      sm_stream    written by its owner alone; counters that others may look at are relaxed atomics
 
    **Stopping.** The only thing that another thread must know about a stream is whether its owner is
@@ -48,6 +48,8 @@
 #include "base/bytes.h"
 
 __thread struct sm_thread sm_thread __attribute__((tls_model("initial-exec")));
+__thread struct sm_thread sm_native_thread
+    __attribute__((tls_model("initial-exec"))) = {.native = 1};
 _Static_assert(sizeof(struct sm_thread) < 64, "static TLS is scarce for libraries loaded late");
 
 #if defined(__SANITIZE_THREAD__)
@@ -117,15 +119,18 @@ static void stream_open(struct sm_stream *s, uint32_t generation) {
 }
 
 /* The OWNER record of the calling thread. */
-static void stream_owned(struct sm_stream *s, const char *name, size_t name_bytes) {
+static void stream_owned(struct sm_stream *s, bool native, const char *name, size_t name_bytes) {
     const struct sm_recorder_config *config = &sm_session.config;
+    uint64_t (*domain)(void) = native ? config->native_domain : config->current_domain;
+    bool ocaml = config->current_domain != NULL && !native;
+    s->domain = domain != NULL ? domain() : 0;
     struct {
         uint32_t tag;
         uint64_t value;
     } fields[] = {
-        {SM_OWNER_DOMAIN, config->current_domain != NULL ? config->current_domain() : 0},
+        {SM_OWNER_DOMAIN, s->domain},
         {SM_OWNER_TID, sm_os_tid()},
-        {SM_OWNER_KIND, config->current_domain != NULL ? SM_OWNER_OCAML : SM_OWNER_NATIVE},
+        {SM_OWNER_KIND, ocaml ? SM_OWNER_OCAML : SM_OWNER_NATIVE},
         {SM_OWNER_INCARNATION, s->incarnation},
     };
     uint8_t *p = s->owner;
@@ -178,7 +183,7 @@ __attribute__((noinline, cold)) static struct sm_stream *enter_slow(struct sm_co
             sm_slots_new_owner(s);
             char name[16];
             sm_os_thread_name(name);
-            stream_owned(s, name, strnlen(name, sizeof name));
+            stream_owned(s, t->native, name, strnlen(name, sizeof name));
         }
     }
     atomic_signal_fence(memory_order_seq_cst);
@@ -310,11 +315,9 @@ static inline void finish(struct sm_stream *s) {
     sm_stream_leave(s);
 }
 
-static inline uint64_t record_alloc(uint64_t size, bool in_bytes, uint64_t n_samples,
-                                    uint8_t source, const struct sm_raw_stack *stack) {
-    struct sm_stream *s = enter(&sm_thread);
-    if (s == NULL)
-        return 0;
+static inline uint64_t alloc_in(struct sm_stream *s, uint64_t size, bool in_bytes,
+                                uint64_t n_samples, uint8_t source,
+                                const struct sm_raw_stack *stack) {
     uint64_t now = sm_clock_ticks(&s->clock);
     if (unlikely(s->attention != 0) && !sm_stream_prepare(s, now))
         return drop(s, SM_DISCARD_MEMORY);
@@ -332,6 +335,12 @@ static inline uint64_t record_alloc(uint64_t size, bool in_bytes, uint64_t n_sam
     return token;
 }
 
+static inline uint64_t record_alloc(uint64_t size, bool in_bytes, uint64_t n_samples,
+                                    uint8_t source, const struct sm_raw_stack *stack) {
+    struct sm_stream *s = enter(&sm_thread);
+    return s != NULL ? alloc_in(s, size, in_bytes, n_samples, source, stack) : 0;
+}
+
 uint64_t sm_recorder_alloc(uint64_t size_words, uint64_t n_samples, uint8_t source,
                            const struct sm_raw_stack *stack) {
     return record_alloc(size_words, false, n_samples, source, stack);
@@ -342,10 +351,10 @@ uint64_t sm_recorder_alloc_bytes(uint64_t size_bytes, uint64_t n_samples, uint8_
     return record_alloc(size_bytes, true, n_samples, source, stack);
 }
 
-static inline void record_ref(uint64_t token, enum sm_op op) {
+static inline void record_ref(struct sm_thread *t, uint64_t token, enum sm_op op) {
     if (token == 0)
         return;
-    struct sm_stream *s = enter(&sm_thread);
+    struct sm_stream *s = enter(t);
     if (s == NULL)
         return;
     if (unlikely(token >> 54 != s->token_base >> 54)) { /* of an earlier session */
@@ -370,11 +379,65 @@ static inline void record_ref(uint64_t token, enum sm_op op) {
 }
 
 void sm_recorder_promote(uint64_t token) {
-    record_ref(token, SM_OP_PROMOTE);
+    record_ref(&sm_thread, token, SM_OP_PROMOTE);
 }
 
 void sm_recorder_collect(uint64_t token) {
-    record_ref(token, SM_OP_COLLECT);
+    record_ref(&sm_thread, token, SM_OP_COLLECT);
+}
+
+/* ---- native events ---- */
+
+/* After an event of a thread whose end has passed for good: nobody else gives its stream back. */
+static inline void give_back(void) {
+    if (unlikely(sm_native_thread.ended != 0) && sm_slots_ending(&sm_native_thread) &&
+        sm_native_thread.stream != NULL)
+        sm_slots_detach(&sm_native_thread);
+}
+
+/* A thread can enter an OCaml domain, or leave it. */
+__attribute__((noinline, cold)) static void in_another_domain(struct sm_stream *s) {
+    char name[16];
+    int saved_errno = errno;
+    sm_os_thread_name(name);
+    stream_owned(s, true, name, strnlen(name, sizeof name));
+    errno = saved_errno;
+}
+
+uintptr_t *sm_recorder_native_begin(uint32_t *max_frames) {
+    struct sm_stream *s = enter(&sm_native_thread);
+    if (s == NULL)
+        return NULL;
+    uint64_t (*domain)(void) = sm_session.config.native_domain;
+    if (domain != NULL && unlikely(domain() != s->domain))
+        in_another_domain(s);
+    *max_frames =
+        sm_session.depth_limit < SM_NATIVE_FRAMES ? sm_session.depth_limit : SM_NATIVE_FRAMES;
+    return s->native_frames;
+}
+
+uint64_t sm_recorder_native_end(uint64_t size_bytes, uint8_t source, uint32_t n_frames,
+                                uint32_t cut_at) {
+    struct sm_stream *s = sm_native_thread.stream;
+    struct sm_raw_stack stack = {
+        .innermost_first = s->native_frames, .n_frames = n_frames, .cut_at = cut_at};
+    uint64_t token = alloc_in(s, size_bytes, true, 1, source, &stack);
+    give_back();
+    return token;
+}
+
+void sm_recorder_native_collect(uint64_t token) {
+    record_ref(&sm_native_thread, token, SM_OP_COLLECT);
+    give_back();
+}
+
+void sm_recorder_native_lost(enum sm_discard_reason reason, uint32_t n) {
+    struct sm_stream *s = enter(&sm_native_thread);
+    if (s != NULL) {
+        sm_stream_discard(s, reason, n);
+        sm_stream_leave(s);
+    }
+    give_back();
 }
 
 static void record_extension(enum sm_op op, const void *payload, size_t bytes) {
@@ -403,7 +466,7 @@ void sm_recorder_thread_name(const char *name, size_t bytes) {
     struct sm_stream *s = enter(&sm_thread);
     if (s == NULL)
         return;
-    stream_owned(s, name, bytes);
+    stream_owned(s, false, name, bytes);
     if (!sm_stream_prepare(s, sm_clock_ticks(&s->clock))) {
         drop(s, SM_DISCARD_MEMORY);
         return;

@@ -348,7 +348,8 @@ def side_file(path, session, packets, problem):
 META_NAMES = {7: "executable", 8: "host", 9: "runtime_params", 11: "context", 12: "args", 13: "ocaml_version",
               15: "writer", 16: "arch", 23: "boot_id"}
 META_NUMBERS = {2: "tick_ns", 3: "clock", 6: "word_size", 10: "pid", 17: "depth_limit", 18: "rate_origin",
-                19: "initial_domain", 21: "imported_from", 24: "mode", 25: "ocaml_kind", 26: "parent_pid"}
+                19: "initial_domain", 21: "imported_from", 24: "mode", 25: "ocaml_kind", 26: "parent_pid",
+                27: "native_interval"}
 
 
 def meta_lines(p, raw):
