@@ -74,7 +74,7 @@ static void make_stacks(const struct workload *w) {
 static double run(const struct workload *w, uint64_t events) {
     double begin = cpu_ns();
     for (uint64_t k = 0; k < events; k++) {
-        struct sm_raw_stack st = {stacks + (k % STACKS) * w->depth, w->depth, false};
+        struct sm_raw_stack st = {stacks + (k % STACKS) * w->depth, w->depth, false, 0};
         sm_recorder_alloc(3, 1, 0, &st);
     }
     return (cpu_ns() - begin) / (double)events;
@@ -82,7 +82,7 @@ static double run(const struct workload *w, uint64_t events) {
 
 static double run_refs(uint64_t events) {
     uint64_t tokens[1024];
-    struct sm_raw_stack st = {stacks, 1, false};
+    struct sm_raw_stack st = {stacks, 1, false, 0};
     for (uint32_t i = 0; i < 1024; i++)
         tokens[i] = sm_recorder_alloc(1, 1, 0, &st);
     double begin = cpu_ns();

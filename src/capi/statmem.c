@@ -125,7 +125,7 @@ EXPORTED __attribute__((noinline)) statmem_token statmem_ext_alloc(size_t bytes)
     if (n_samples == 0)
         return 0;
     uintptr_t frame = sm_native_element(__builtin_return_address(0));
-    struct sm_raw_stack stack = {&frame, 1, false};
+    struct sm_raw_stack stack = {&frame, 1, false, 0};
     return sm_recorder_alloc_bytes(bytes, n_samples,
                                    SM_SOURCE(SM_HEAP_EXTERNAL, SM_ORIGIN_REPORTED), &stack);
 }

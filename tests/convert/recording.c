@@ -32,7 +32,7 @@ static void *work(void *arg) {
         uint32_t depth = 1 + (uint32_t)(x >> 58);
         for (uint32_t k = 0; k < depth; k++)
             stack[k] = 0x1001 + 16 * ((k * 37 + (k < 3 ? x >> 40 : 0)) % 500);
-        struct sm_raw_stack raw = {stack, depth, false};
+        struct sm_raw_stack raw = {stack, depth, false, 0};
         uint64_t token = sm_recorder_alloc(1 + (x >> 33) % 40, 1, SM_HEAP_MINOR, &raw);
         if (i % 3 == 0)
             sm_recorder_promote(token);

@@ -65,7 +65,7 @@ static void *worker(void *arg) {
         for (uint32_t k = 0; k < depth; k++) /* innermost first; the outer ones stay the same */
             frames[k] =
                 (0x400000 + (depth - k + (k < 3 ? (uint32_t)(r >> 30) % 50 * 64 : 0)) * 16) | 1;
-        struct sm_raw_stack st = {frames, depth, r % 501 == 0};
+        struct sm_raw_stack st = {frames, depth, r % 501 == 0, 0};
         uint64_t token;
         if (r % 20 == 0)
             token = sm_recorder_alloc_bytes(r >> 40, 1 + r % 3,

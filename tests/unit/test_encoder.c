@@ -117,7 +117,7 @@ static uint32_t cut_model(const uintptr_t *inner_first, uint32_t n, bool cut_out
 static bool do_alloc(uint64_t now, uint64_t shown, uint64_t size, bool bytes, uint64_t n_samples,
                      uint8_t source, const uintptr_t *inner_first, uint32_t n, bool cut,
                      uint32_t limit) {
-    struct sm_raw_stack st = {inner_first, n, cut};
+    struct sm_raw_stack st = {inner_first, n, cut, 0};
     uint64_t seq = 0;
     if (!sm_event_encode_alloc(enc, now, size, bytes, n_samples, source, &st, &seq))
         return false;

@@ -37,7 +37,7 @@ static uint64_t alloc(uint32_t depth, uintptr_t salt) {
     uintptr_t frames[2000];
     for (uint32_t i = 0; i < depth; i++)
         frames[i] = (0x400000 + (i < 2 ? salt : i) * 16) | 1;
-    struct sm_raw_stack st = {frames, depth, false};
+    struct sm_raw_stack st = {frames, depth, false, 0};
     return sm_recorder_alloc(3, 1, 0, &st);
 }
 
@@ -172,7 +172,7 @@ static void test_deep(void **state) {
             for (uint32_t i = 0; i < n; i++) /* hard to compress, all different each time */
                 frames[i] =
                     ((uintptr_t)(i * 7919 + k * 1000003 + 1) * 0x9E3779B97F4A7C15ull >> 8) | 1;
-            struct sm_raw_stack st = {frames, n, false};
+            struct sm_raw_stack st = {frames, n, false, 0};
             assert_true(sm_recorder_alloc(1, 1, 0, &st) != 0);
         }
         sm_recorder_stop(SM_REASON_EXIT);

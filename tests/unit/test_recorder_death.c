@@ -27,7 +27,7 @@ static uint64_t alloc(uint32_t depth, uintptr_t salt) {
     uintptr_t frames[200];
     for (uint32_t i = 0; i < depth; i++)
         frames[i] = (0x400000 + (i < 2 ? salt : i) * 16) | 1;
-    struct sm_raw_stack st = {frames, depth, false};
+    struct sm_raw_stack st = {frames, depth, false, 0};
     return sm_recorder_alloc(3, 1, 0, &st);
 }
 
