@@ -63,3 +63,37 @@ double sm_estimate_error(const struct sm_estimate *e) {
         return NAN;
     return fmax(e->high - e->value, e->value - e->low) / e->value;
 }
+
+static void weigh(struct sm_byte_sum *sum, double size, double interval, double sign) {
+    double p = interval <= 1 ? 1 : -expm1(-size / interval);
+    double weight = p > 0 ? size / p : interval; /* the limit for size 0, which is not sampled */
+    sum->bytes += sign * weight;
+    sum->seen += sign * size;
+    sum->variance += sign * weight * weight * (1 - p);
+}
+
+void sm_byte_sum_add(struct sm_byte_sum *sum, double size_bytes, double interval_bytes) {
+    sum->blocks++;
+    weigh(sum, size_bytes, interval_bytes, 1);
+}
+
+void sm_byte_sum_subtract(struct sm_byte_sum *sum, double size_bytes, double interval_bytes) {
+    sum->blocks--;
+    if (sum->blocks == 0) /* rounding errors end here */
+        *sum = (struct sm_byte_sum){0};
+    else
+        weigh(sum, size_bytes, interval_bytes, -1);
+}
+
+struct sm_estimate sm_byte_estimate(const struct sm_byte_sum *sum, double interval_bytes) {
+    struct sm_estimate e = {.samples = sum->blocks, .value = NAN, .low = NAN, .high = NAN};
+    if (!(interval_bytes >= 1))
+        return e;
+    e.exact = interval_bytes == 1;
+    e.value = sum->bytes;
+    double none, unseen, half = Z * sqrt(sum->variance > 0 ? sum->variance : 0);
+    sm_poisson_interval(0, &none, &unseen);
+    e.low = fmax(e.value - half, sum->seen);
+    e.high = sum->blocks > 0 || e.exact ? e.value + half : unseen * interval_bytes;
+    return e;
+}

@@ -32,6 +32,19 @@ struct sm_estimate sm_estimate(uint64_t samples, double rate, double unit);
 /* The Poisson limits of step 1. */
 void sm_poisson_interval(uint64_t n, double *low, double *high);
 
+/* Memory sampled by bytes (docs/format.md, section 5.6): a block of S bytes is seen with the probability
+   p = 1 - exp(-S/R), R being the mean interval, and counts S / p bytes when it is (Horvitz and Thompson, JASA 47, 1952). R = 1: p = 1. */
+struct sm_byte_sum {
+    uint64_t blocks;
+    double bytes;    /* sum of S / p: the estimate */
+    double seen;     /* sum of S */
+    double variance; /* of the estimate: sum of (S / p)^2 (1 - p) */
+};
+void sm_byte_sum_add(struct sm_byte_sum *sum, double size_bytes, double interval_bytes);
+void sm_byte_sum_subtract(struct sm_byte_sum *sum, double size_bytes, double interval_bytes);
+/* value +- 1.96 standard deviations, not below what was seen. Without a block: 0 to 3.69 R, as above. */
+struct sm_estimate sm_byte_estimate(const struct sm_byte_sum *sum, double interval_bytes);
+
 /* The larger half of the interval relative to the value: 0.021 = 2.1 %. NAN when undefined. */
 double sm_estimate_error(const struct sm_estimate *e);
 

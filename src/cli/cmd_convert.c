@@ -58,7 +58,7 @@ struct remark {
     uint64_t n;
     const char *text;
 };
-enum { N_REMARKS = 8 };
+enum { N_REMARKS = 9 };
 
 static void remarks_of(const struct sm_convert_result *r, struct remark list[N_REMARKS]) {
     const struct remark all[N_REMARKS] = {
@@ -71,6 +71,7 @@ static void remarks_of(const struct sm_convert_result *r, struct remark list[N_R
          "stack before is taken"},
         {"merged_threads", r->n_threads_merged, "threads were merged with others of their domain"},
         {"renumbered_domains", r->n_renumbered, "domains beyond 65534 were given other numbers"},
+        {"native_allocations", r->n_native, "native allocations were left out"},
         {"external_events", r->n_other_heap, "native allocations were written as external"},
     };
     memcpy(list, all, sizeof all);

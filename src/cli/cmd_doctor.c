@@ -73,6 +73,11 @@ static void print_text(struct sm_buffer *out, const struct sm_probe *p, const ch
     if (p->has_runtime && p->kind == SM_OCAML_NATIVE)
         row(out, "own profiler", "%s",
             p->links_memprof ? "it can start Gc.Memprof itself" : "it does not use Gc.Memprof");
+    if (p->is_elf)
+        row(out, "native memory", "%s",
+            p->native       ? "can be recorded"
+            : p->own_malloc ? "cannot be seen: the executable has a malloc of its own"
+                            : "cannot be recorded");
     if (p->verdict != SM_VERDICT_NO)
         row(out, "next", "statmem record -- %s", path);
 }
@@ -103,6 +108,7 @@ static void print_json(struct sm_buffer *out, const struct sm_probe *p, const ch
         sm_json_bool(&j, "stripped", p->is_stripped);
         sm_json_bool(&j, "set_id", p->set_id);
         sm_json_text(&j, "interpreter", p->interpreter);
+        sm_json_bool(&j, "native_memory", p->native);
     }
     sm_json_close(&j, '}');
     sm_json_end(&j);

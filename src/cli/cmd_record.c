@@ -18,6 +18,7 @@
 #include "cli/launch.h"
 #include "cli/output.h"
 #include "cli/path_search.h"
+#include "cli/probe.h"
 #include "cli/record_end.h"
 #include "inject/request.h"
 #include "util/buffer.h"
@@ -32,7 +33,9 @@ struct recording {
     enum sm_rate_origin rate_origin;
     uint64_t depth; /* 0 = the recorder's default */
     uint64_t seed;
-    int64_t duration_ns; /* 0 = to the end */
+    int64_t duration_ns;            /* 0 = to the end */
+    uint64_t native_interval_bytes; /* 0 = native memory is not recorded */
+    bool native_only;
     bool follow;
     bool has_seed;
     char *preload;   /* path of the library */
@@ -85,10 +88,28 @@ static bool read_rate(struct recording *r) {
     return true;
 }
 
+/* What of the program's memory: OCaml's, native, or both. */
+static bool read_native(struct recording *r) {
+    const char *interval = sm_option_value(r->in, "native-interval");
+    bool ocaml_only = sm_option_given(r->in, "ocaml-only");
+    r->native_only = sm_option_given(r->in, "native-only");
+    r->native_interval_bytes = SM_NATIVE_DEFAULT_INTERVAL_BYTES;
+    if (ocaml_only && (r->native_only || interval != NULL || sm_option_given(r->in, "native"))) {
+        sm_usage_error(r->in, "--ocaml-only leaves out what the other --native options ask for");
+        return false;
+    }
+    if (interval != NULL &&
+        (!sm_parse_bytes(interval, 1, &r->native_interval_bytes) || r->native_interval_bytes == 0))
+        return wrong(r->in, "native-interval", "a size, such as 64k; 1 records every allocation");
+    if (ocaml_only)
+        r->native_interval_bytes = 0;
+    return true;
+}
+
 static bool read_options(struct recording *r) {
     const char *depth = sm_option_value(r->in, "depth"), *seed = sm_option_value(r->in, "seed");
     const char *duration = sm_option_value(r->in, "duration");
-    if (!read_rate(r))
+    if (!read_rate(r) || !read_native(r))
         return false;
     if (depth != NULL &&
         (!sm_parse_u64(depth, &r->depth) || r->depth < 2 || r->depth > SM_MAX_DEPTH))
@@ -265,6 +286,10 @@ static void prepare(void *ctx) {
         set_number("STATMEM_SEED", r->seed);
     if (r->duration_ns != 0)
         set_number("STATMEM_DURATION_NS", (uint64_t)r->duration_ns);
+    if (r->native_interval_bytes != 0)
+        set_number("STATMEM_NATIVE_INTERVAL", r->native_interval_bytes);
+    if (r->native_only)
+        set_number("STATMEM_NATIVE_ONLY", 1);
     set_number("STATMEM_TARGET_PID", (uint64_t)getpid());
     setenv("STATMEM_STATUS", r->answers, 1);
     if (r->follow) {
@@ -281,10 +306,32 @@ static int could_not_run(const struct sm_invocation *in, int code) {
     return code == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 }
 
+/* The loader of another C library would fail, and the program with it, when it is told to load our library. */
+static bool can_be_preloaded(const char *program) {
+    struct sm_probe probe;
+    if (!sm_probe_file(&probe, program) || (!probe.other_libc && !probe.sanitized))
+        return true;
+    if (probe.sanitized) {
+        sm_trouble("%s was built with a sanitizer, whose library must be the first one that is "
+                   "loaded: build it without -fsanitize (the program was not started)",
+                   program);
+        return false;
+    }
+    sm_trouble("%s is linked with another C library than glibc (%.200s), whose loader cannot load "
+               "the recorder: link it with glibc, or link it with the statmem library (the program "
+               "was not started)",
+               program, probe.interpreter);
+    return false;
+}
+
 static int record(struct recording *r) {
     char *program = sm_find_program(r->in->arguments[0]);
     if (program == NULL)
         return could_not_run(r->in, ENOENT);
+    if (!can_be_preloaded(program)) {
+        free(program);
+        return SM_EXIT_TROUBLE;
+    }
     struct sm_launch launch = {.argv = r->in->arguments, .prepare = prepare, .ctx = r};
     if (sm_launch(&launch) != 0) {
         free(program);
@@ -302,6 +349,8 @@ static int record(struct recording *r) {
         .launch = &launch,
         .program = program,
         .follow = r->follow,
+        .native = r->native_interval_bytes != 0,
+        .native_only = r->native_only,
         .compress = !sm_option_given(r->in, "no-compress"),
         .memtrace = format != NULL && strcmp(format, "memtrace") == 0,
         .quiet = sm_option_given(r->in, "quiet"),
@@ -356,12 +405,19 @@ static const struct sm_option options[] = {
      "Probability that a word of memory is sampled, 0 to 1 (default: 1e-4, one sample in 80 kB)"},
     {0, "bytes-per-sample", SM_ARG_NUMBER, "N", NULL,
      "The same as a size: one sample in N bytes, such as 64k"},
+    {0, "native", SM_ARG_NONE, NULL, NULL,
+     "Record memory from malloc and the like as well (the default)"},
+    {0, "ocaml-only", SM_ARG_NONE, NULL, NULL, "Record OCaml's memory alone"},
+    {0, "native-only", SM_ARG_NONE, NULL, NULL, "Record memory from malloc and the like alone"},
+    {0, "native-interval", SM_ARG_NUMBER, "BYTES", NULL,
+     "One sample of native memory in so many bytes, on average (default: 512k); 1 records every "
+     "allocation"},
     {0, "depth", SM_ARG_NUMBER, "N", NULL,
      "Most frames kept of a call stack; deeper ones lose their middle (default: 1024)"},
     {0, "duration", SM_ARG_TEXT, "T", NULL,
      "Stop recording after this time, such as 10, 500ms or 2m; the program goes on"},
     {0, "follow-children", SM_ARG_NONE, NULL, NULL,
-     "Record OCaml child processes too, each into a file of its own"},
+     "Record child processes too, each into a file of its own"},
     {0, "format", SM_ARG_CHOICE, "FORMAT", "native|memtrace",
      "native, or memtrace: also write FILE.ctf for tools that read memtrace's format"},
     {0, "seed", SM_ARG_NUMBER, "N", NULL, "Seed of statmem's own samplers, for repeatable runs"},
@@ -373,16 +429,16 @@ static const struct sm_option options[] = {
 
 const struct sm_command sm_cmd_record = {
     .name = "record",
-    .summary = "Run an OCaml program and record its allocations",
+    .summary = "Run a program and record its allocations",
     .usage = "[OPTION]... -- CMD [ARG]...",
     .description =
         "Runs CMD unmodified and records a sample of its allocations, in every domain and thread, "
-        "with "
-        "call stacks, until it ends. Native code and bytecode of OCaml 4.11 to 4.14, and of 5.3 "
-        "and "
-        "later; dynamically linked. The program's output, exit status and environment stay as they "
-        "are "
-        "without statmem; a summary goes to stderr.\n"
+        "with call stacks, until it ends. OCaml's memory: in native code and bytecode of OCaml "
+        "4.11 "
+        "to 4.14, and of 5.3 and later. Native memory, from malloc, operator new and the like: in "
+        "every program that is dynamically linked with glibc, whatever its language. The program's "
+        "output, exit status and environment stay as they are without statmem; a summary goes to "
+        "stderr.\n"
         "\n"
         "The exit status is that of CMD; 127 when it is not found, 126 when it cannot be executed, "
         "2 when "
@@ -394,8 +450,7 @@ const struct sm_command sm_cmd_record = {
         "1e-4.\n"
         "\n"
         "Only one profile can run in a process. When the program starts Gc.Memprof itself, the "
-        "recording "
-        "ends there, and the program goes on undisturbed.",
+        "recording of OCaml's memory ends there, and the program goes on undisturbed.",
     .examples = "statmem record -- ./prog data.txt\n"
                 "    record into prog.PID.stm\n"
                 "statmem record -r 1e-5 -o server.stm --duration 1m -- ./server\n"

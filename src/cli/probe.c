@@ -55,6 +55,16 @@ static bool in_dynamic(const struct sm_elf *e, const char *name) {
     return sm_elf_find(&only, name) != NULL;
 }
 
+/* An undefined dynamic symbol. */
+static bool needs(const struct sm_elf *e, const char *name) {
+    for (size_t i = 0; i < e->dynamic.n_symbols; i++) {
+        const Elf64_Sym *s = &e->dynamic.symbols[i];
+        if (s->st_shndx == SHN_UNDEF && strcmp(sm_elf_symbol_name(&e->dynamic, s), name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void find_version(struct sm_probe *p, const struct sm_elf *e) {
     static const char *const bounds[][2] = {
         {"camlStdlib__Sys__data_begin", "camlStdlib__Sys__data_end"},
@@ -216,6 +226,9 @@ static void judge_elf(struct sm_probe *p, const struct sm_elf *e) {
     if (e->interpreter != NULL)
         say(p->interpreter, sizeof p->interpreter, "%s", e->interpreter);
     p->other_libc = e->interpreter != NULL && strstr(e->interpreter, "ld-linux") == NULL;
+    p->own_malloc = in_dynamic(e, "malloc");
+    p->sanitized = needs(e, "__asan_init") || needs(e, "__tsan_init") || needs(e, "__msan_init");
+    p->native = !p->is_static && !p->other_libc && !p->own_malloc && !p->sanitized;
     if (has_symbol(e, "caml_memprof_start")) {
         judge_runtime(p, e);
     } else if (has_symbol(e, "caml_alloc_shr") || has_symbol(e, "caml_main")) {
@@ -225,12 +238,20 @@ static void judge_elf(struct sm_probe *p, const struct sm_elf *e) {
         p->has_runtime = true;
         refuse(p, SM_OCAML_UNRESOLVABLE);
     } else {
-        p->verdict = SM_VERDICT_NO;
-        REASON(p, "it holds no OCaml runtime");
-        ADVICE(p, "if it starts OCaml programs, record it with --follow-children");
-        return;
+        p->verdict = SM_VERDICT_PARTLY;
+        REASON(p, "it holds no OCaml runtime: only its native memory can be recorded");
+        if (p->own_malloc) {
+            p->verdict = SM_VERDICT_NO;
+            REASON(p, "it holds no OCaml runtime, and has a malloc of its own, which hides its "
+                      "native memory");
+        }
     }
-    if (p->is_static) {
+    if (p->sanitized) {
+        p->verdict = SM_VERDICT_NO;
+        REASON(p, "it was built with a sanitizer, whose library must be the first one that is "
+                  "loaded");
+        ADVICE(p, "build it without -fsanitize");
+    } else if (p->is_static) {
         p->verdict = SM_VERDICT_NO;
         REASON(p, "it is statically linked, so that no library can be preloaded");
         ADVICE(p,
@@ -284,9 +305,12 @@ static void judge_script(struct sm_probe *p, const char *interpreter, bool bytec
         return;
     }
     judge_file(p, found, depth + 1);
-    if (!bytecode && !p->has_runtime && p->is_elf) {
-        p->verdict = SM_VERDICT_NO;
-        REASON(p, "it is a script for %.300s, which holds no OCaml runtime", found);
+    if (!bytecode && !p->has_runtime && p->is_elf && p->native) {
+        p->verdict = SM_VERDICT_PARTLY;
+        REASON(p,
+               "it is a script for %.300s, which holds no OCaml runtime: only the native memory of "
+               "that program can be recorded",
+               found);
         ADVICE(
             p,
             "recording works when the script replaces itself by the OCaml program (exec), or with "
@@ -351,6 +375,7 @@ bool sm_probe_file(struct sm_probe *p, const char *path) {
         }
     }
     if (p->set_id) {
+        p->native = false;
         p->verdict = SM_VERDICT_NO;
         REASON(p, "it runs with other rights than the user's (set-id bit or capabilities), and the "
                   "loader "

@@ -26,7 +26,11 @@ struct sm_probe {
     bool exports_runtime; /* in the dynamic symbol table */
     bool set_id;          /* setuid or setgid, or with file capabilities: LD_PRELOAD is ignored */
     bool other_libc;      /* not linked with glibc, e.g. musl */
-    bool links_memprof;   /* its own code refers to Gc.Memprof.start */
+    bool native;          /* its native memory can be recorded */
+    bool own_malloc;      /* the executable defines malloc */
+    bool
+        sanitized; /* it needs a sanitizer's runtime library, which insists on being loaded first */
+    bool links_memprof; /* its own code refers to Gc.Memprof.start */
     enum sm_ocaml_kind kind;
     int ocaml_major;        /* 0 = unknown */
     char ocaml_version[32]; /* "" = unknown */

@@ -29,6 +29,9 @@ struct summary {
     uint64_t discarded;
     uint64_t recovered;
     uint64_t forks;
+    bool has_ocaml;
+    uint64_t native_interval_bytes; /* 0 = native memory was not recorded */
+    struct sm_estimate native_allocated, native_live;
     bool readable;
 };
 
@@ -62,6 +65,12 @@ static void read_trace(struct summary *s) {
         s->samples = info.all.samples;
         s->allocated = sm_estimate(s->samples, meta->sample_rate, meta->word_bits / 8.0);
         s->n_domains = info.n_domains;
+        s->has_ocaml = meta->sample_rate > 0;
+        s->native_interval_bytes = meta->native_interval_bytes;
+        s->native_allocated =
+            sm_byte_estimate(&info.native.all.allocated, (double)meta->native_interval_bytes);
+        s->native_live =
+            sm_byte_estimate(&info.native.all.live, (double)meta->native_interval_bytes);
         s->discarded = end->present ? end->discarded : 0;
         s->forks = end->present ? end->forks : 0;
         sm_info_release(&info);
@@ -87,14 +96,27 @@ static void convert_trace(struct summary *s) {
     }
 }
 
-static void print_text(struct sm_buffer *out, const struct summary *s) {
+static void print_allocated(struct sm_buffer *out, const char *what, const struct sm_estimate *e) {
     char a[SM_NUMBER_BYTES], b[SM_NUMBER_BYTES], c[SM_NUMBER_BYTES], d[SM_NUMBER_BYTES];
-    sm_buffer_printf(out, "statmem: %s sample%s, %s allocated", sm_number_count(a, s->samples),
-                     s->samples == 1 ? "" : "s", sm_number_bytes(b, s->allocated.value, false));
-    if (!s->allocated.exact)
-        sm_buffer_printf(out, " (95%%: %s to %s)", sm_number_bytes(c, s->allocated.low, false),
-                         sm_number_bytes(d, s->allocated.high, false));
-    sm_buffer_printf(out, ", %u domain%s\n", s->n_domains, s->n_domains == 1 ? "" : "s");
+    sm_buffer_printf(out, "statmem: %s%s sample%s, %s allocated", what,
+                     sm_number_count(a, e->samples), e->samples == 1 ? "" : "s",
+                     sm_number_bytes(b, e->value, false));
+    if (!e->exact)
+        sm_buffer_printf(out, " (95%%: %s to %s)", sm_number_bytes(c, e->low, false),
+                         sm_number_bytes(d, e->high, false));
+}
+
+static void print_text(struct sm_buffer *out, const struct summary *s) {
+    char a[SM_NUMBER_BYTES];
+    if (s->has_ocaml || s->samples > 0) {
+        print_allocated(out, "", &s->allocated);
+        sm_buffer_printf(out, ", %u domain%s\n", s->n_domains, s->n_domains == 1 ? "" : "s");
+    }
+    if (s->native_interval_bytes != 0) {
+        print_allocated(out, "native memory: ", &s->native_allocated);
+        sm_buffer_printf(out, ", %s live at the end\n",
+                         sm_number_bytes(a, s->native_live.value, false));
+    }
     if (s->discarded > 0)
         sm_buffer_printf(out, "statmem: %s events could not be kept; statmem info tells why\n",
                          sm_number_count(a, s->discarded));
@@ -120,16 +142,28 @@ static void print_next(struct sm_buffer *out, const char *path) {
     sm_buffer_char(out, '\n');
 }
 
+static void print_json_estimate(struct sm_json *j, const char *key, const struct sm_estimate *e) {
+    sm_json_open(j, key, '{');
+    sm_json_u64(j, "samples", e->samples);
+    sm_json_double(j, "estimate", e->value);
+    sm_json_double(j, "low", e->low);
+    sm_json_double(j, "high", e->high);
+    sm_json_close(j, '}');
+}
+
 static void print_json(struct sm_json *j, const struct summary *s) {
     sm_json_open(j, NULL, '{');
     sm_json_text(j, "path", s->path);
     sm_json_u64(j, "bytes", s->bytes);
     sm_json_u64(j, "samples", s->samples);
-    sm_json_open(j, "allocated_bytes", '{');
-    sm_json_double(j, "estimate", s->allocated.value);
-    sm_json_double(j, "low", s->allocated.low);
-    sm_json_double(j, "high", s->allocated.high);
-    sm_json_close(j, '}');
+    print_json_estimate(j, "allocated_bytes", &s->allocated);
+    if (s->native_interval_bytes != 0) {
+        sm_json_open(j, "native", '{');
+        sm_json_u64(j, "interval_bytes", s->native_interval_bytes);
+        print_json_estimate(j, "allocated_bytes", &s->native_allocated);
+        print_json_estimate(j, "live_bytes", &s->native_live);
+        sm_json_close(j, '}');
+    }
     sm_json_u64(j, "domains", s->n_domains);
     sm_json_u64(j, "discarded", s->discarded);
     sm_json_u64(j, "recovered", s->recovered);
@@ -146,13 +180,28 @@ static void print_remarks(struct sm_buffer *out, const struct sm_record_end *e, 
     if (sm_answers_find(e->answers, "yielded", 0) != NULL)
         sm_buffer_text(
             out, "statmem: the program started Gc.Memprof itself; only one profile can run, so the "
-                 "recording ended there\n");
+                 "recording of OCaml's memory ended there\n");
+    if (!e->follow && (line = sm_answers_find(e->answers, "refused", 0)) != NULL) {
+        sm_buffer_text(out, "statmem: OCaml's memory was not recorded: ");
+        sm_text_safe(out, line->text, strlen(line->text));
+        sm_buffer_char(out, '\n');
+    }
+    if (sm_answers_find(e->answers, "ownmalloc", 0) != NULL)
+        sm_buffer_text(out,
+                       "statmem: the executable has a malloc of its own, which libraries use as "
+                       "well: its native memory cannot be seen\n");
     if (n > 0 && !e->follow)
         sm_buffer_printf(
             out,
             "statmem: %zu OCaml child process%s not recorded; --follow-children records "
             "them too\n",
             n, n == 1 ? " was" : "es were");
+    n = sm_answers_count(e->answers, "other");
+    if (n > 0 && !e->follow)
+        sm_buffer_printf(out,
+                         "statmem: %zu other child process%s not recorded; --follow-children "
+                         "records them too\n",
+                         n, n == 1 ? " was" : "es were");
     if (forks > 0 && !e->follow)
         sm_buffer_printf(
             out,
@@ -165,6 +214,16 @@ static void print_remarks(struct sm_buffer *out, const struct sm_record_end *e, 
         sm_text_safe(out, line->text, strlen(line->text));
         sm_buffer_char(out, '\n');
     }
+}
+
+/* A program that took another's place by exec has begun the trace of that name anew. */
+static bool replaced(const struct sm_answers *a, size_t line) {
+    for (size_t i = line + 1; i < a->n; i++) {
+        if (strcmp(a->lines[i].kind, "started") == 0 &&
+            strcmp(a->lines[i].text, a->lines[line].text) == 0)
+            return true;
+    }
+    return false;
 }
 
 void sm_record_end(const struct sm_record_end *e) {
@@ -183,7 +242,7 @@ void sm_record_end(const struct sm_record_end *e) {
         sm_json_open(&j, "traces", '[');
     }
     for (size_t i = 0; i < e->answers->n; i++) {
-        if (strcmp(e->answers->lines[i].kind, "started") != 0)
+        if (strcmp(e->answers->lines[i].kind, "started") != 0 || replaced(e->answers, i))
             continue;
         struct summary s = {.path = e->answers->lines[i].text};
         n_traces++;

@@ -14,6 +14,7 @@ struct sm_record_end {
     const struct sm_launch *launch;
     const char *program; /* path */
     bool follow;
+    bool native, native_only;
     bool compress;
     bool memtrace;
     bool quiet;

@@ -38,6 +38,7 @@ struct sm_convert_result {
     uint64_t n_threads_merged; /* threads that share a domain with others (memtrace) */
     uint64_t n_renumbered;     /* domains whose number does not fit, given another (memtrace) */
     uint64_t n_other_heap;     /* native allocations, written as external */
+    uint64_t n_native; /* native allocations, sampled in their own way: left out (memtrace) */
 };
 
 /* Reads `t` to its end. Everything but CTF goes to `out` (borrowed); CTF to the directory `path`, which must

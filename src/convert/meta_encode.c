@@ -35,6 +35,8 @@ void sm_meta_encode(struct sm_tlv_writer *w, const struct sm_meta *m) {
     sm_tlv_bytes(w, SM_META_ANCHOR, anchor, sizeof anchor);
     if (m->sample_rate > 0)
         sm_tlv_f64(w, SM_META_SAMPLE_RATE, m->sample_rate);
+    if (m->native_interval_bytes != 0)
+        sm_tlv_leb(w, SM_META_NATIVE_INTERVAL, m->native_interval_bytes);
     sm_tlv_leb(w, SM_META_WORD_SIZE, m->word_bits);
     sm_tlv_text(w, SM_META_EXECUTABLE, m->executable);
     sm_tlv_text(w, SM_META_HOST, m->host);

@@ -99,6 +99,9 @@ static uint32_t domain_of(struct target *x, uint64_t domain) {
     return *place - 1;
 }
 
+/* Objects that the target has no room for. No id is so large. */
+#define LEFT_OUT UINT64_MAX
+
 static enum sm_status alloc(struct target *x, const struct sm_event *e, uint32_t domain,
                             int64_t now_us, struct sm_code_buffer *b, struct sm_error *err) {
     uint64_t id, words = e->size;
@@ -124,6 +127,16 @@ static enum sm_status event(struct target *x, const struct sm_event *e, struct s
     const struct sm_meta *meta = sm_trace_meta(x->t);
     int64_t ns = sm_trace_time_ns(x->t, e->ticks); /* since the start, which has its own rounding */
     int64_t now_us = meta->start_real_ns / 1000 + (ns >= 0 ? ns / 1000 : -((-ns + 999) / 1000));
+    if (e->kind == SM_EVENT_ALLOC && e->heap == SM_HEAP_NATIVE &&
+        meta->native_interval_bytes != 0) {
+        *object(&x->objects, e->obj_stream, e->obj_seq) = LEFT_OUT;
+        x->r->n_native++;
+        return SM_OK;
+    }
+    if (sm_trace_owner(x->t, e->owner)->kind == SM_OWNER_NATIVE &&
+        meta->native_interval_bytes != 0 && e->kind != SM_EVENT_EXTENSION &&
+        *object(&x->objects, e->obj_stream, e->obj_seq) == LEFT_OUT)
+        return SM_OK;
     uint32_t domain = domain_of(x, sm_trace_owner(x->t, e->owner)->domain);
     if (e->kind == SM_EVENT_EXTENSION) {
         x->r->n_records += e->op != SM_OP_OWNER;
@@ -202,6 +215,8 @@ static void count_threads(struct target *x) {
     for (uint32_t i = 0; i < n; i++) {
         const struct sm_owner *o = sm_trace_owner(x->t, i);
         bool found;
+        if (o->kind == SM_OWNER_NATIVE && sm_trace_meta(x->t)->native_interval_bytes != 0)
+            continue; /* nothing of it was written */
         sm_map_place(&domains, x->one_domain ? 0 : o->domain, 0, &found);
         x->r->n_threads_merged += found;
     }

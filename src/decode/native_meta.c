@@ -65,6 +65,9 @@ void sm_native_read_meta(struct sm_trace *t, const uint8_t *payload, size_t byte
                 m->sample_rate = rate > 0 && rate <= 1 ? rate : 0;
             }
             break;
+        case SM_META_NATIVE_INTERVAL:
+            m->native_interval_bytes = leb(&e, 0);
+            break;
         case SM_META_WORD_SIZE:
             m->word_bits = leb(&e, 64) == 32 ? 32 : 64;
             break;

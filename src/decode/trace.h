@@ -31,8 +31,10 @@ enum sm_trace_format {
    hold any bytes. */
 struct sm_meta {
     enum sm_trace_format format;
-    bool missing;       /* no readable META: defaults stand here */
-    double sample_rate; /* 0 = unknown */
+    bool missing; /* no readable META: defaults stand here */
+    double
+        sample_rate; /* 0 = unknown, or, when native_interval is not 0, OCaml's memory was not recorded */
+    uint64_t native_interval_bytes; /* 0 = native memory was not recorded */
     enum sm_rate_origin rate_origin;
     uint32_t word_bits;
     uint32_t tick_ns;

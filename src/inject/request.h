@@ -29,6 +29,7 @@
 #include "format/wire.h"
 
 #define SM_DEFAULT_RATE 1e-4
+#define SM_NATIVE_DEFAULT_INTERVAL_BYTES (512u << 10)
 #define SM_PRELOAD_NAME "libstatmem-preload.so"
 
 struct sm_request {

@@ -35,6 +35,9 @@ static inline size_t product(size_t n, size_t each) {
 SM_NATIVE_ALLOCATORS(X)
 #undef X
 
+/* Larger than what is probed. An operator that throws meanwhile leaves the thread without samples for so many bytes. */
+#define PROBE ((uint64_t)1 << 30)
+
 #define X(name, parameters, arguments, bytes_)                                                     \
     RARE static void *rare_##name parameters {                                                     \
         bool sampled = sm_native_decide(bytes_);                                                   \
@@ -43,10 +46,28 @@ SM_NATIVE_ALLOCATORS(X)
             sm_native_born(block, bytes_);                                                         \
         return block;                                                                              \
     }                                                                                              \
+    /* Does it count down, through functions of ours that it calls? */                             \
+    RARE static void *first_##name parameters {                                                    \
+        uint64_t left = sm_native_thread_state.left;                                               \
+        sm_native_thread_state.left = PROBE;                                                       \
+        void *block = NEXT.name arguments;                                                         \
+        bool calls_us = sm_native_thread_state.left != PROBE;                                      \
+        sm_native_thread_state.left = left;                                                        \
+        if (block != NULL && bytes_ != 0) {                                                        \
+            NEXT.kind##name = calls_us ? SM_OPERATOR_CALLS_US : SM_OPERATOR_DIRECT;                \
+            if (sm_native_count(bytes_) && sm_native_decide(bytes_))                               \
+                sm_native_born(block, bytes_);                                                     \
+        }                                                                                          \
+        return block;                                                                              \
+    }                                                                                              \
     EXPORTED void *name parameters;                                                                \
     EXPORTED void *name parameters {                                                               \
-        if (NEXT.new_is_direct && sm_native_count(bytes_))                                         \
-            return rare_##name arguments;                                                          \
+        if (__builtin_expect(NEXT.kind##name != SM_OPERATOR_CALLS_US, 0)) {                        \
+            if (NEXT.kind##name == SM_OPERATOR_UNKNOWN && bytes_ < PROBE)                          \
+                return first_##name arguments;                                                     \
+            if (sm_native_count(bytes_))                                                           \
+                return rare_##name arguments;                                                      \
+        }                                                                                          \
         return NEXT.name arguments;                                                                \
     }
 SM_NATIVE_NEW(X)
@@ -86,19 +107,13 @@ EXPORTED int posix_memalign(void **p, size_t alignment, size_t bytes) {
     return NEXT.posix_memalign(p, alignment, bytes);
 }
 
-/* One of both with n = 1 and each = bytes: so that a product which overflows fails where it should. */
-static inline void *next_realloc(void *p, size_t n, size_t each, bool array) {
-    return array ? NEXT.reallocarray(p, n, each) : NEXT.realloc(p, each);
-}
-
-RARE static void *rare_realloc(void *p, size_t n, size_t each, bool array, bool counted) {
-    size_t bytes = product(n, each);
+RARE static void *rare_realloc(void *p, size_t bytes, bool counted) {
     uint64_t token = 0;
     struct sm_sampled_place *old = NULL;
     bool sampled = !counted && sm_native_decide(bytes);
     if (p != NULL && sm_sampled_perhaps(p))
         old = sm_sampled_hold(p, &token);
-    void *block = next_realloc(p, n, each, array);
+    void *block = NEXT.realloc(p, bytes);
     /* Size 0 frees the block and gives NULL, or an empty block. */
     if (old != NULL && block == NULL && bytes != 0)
         sm_sampled_put(old, p, token);
@@ -112,17 +127,19 @@ RARE static void *rare_realloc(void *p, size_t n, size_t each, bool array, bool 
 EXPORTED void *realloc(void *p, size_t bytes);
 EXPORTED void *realloc(void *p, size_t bytes) {
     if (sm_native_count(bytes))
-        return rare_realloc(p, 1, bytes, false, false);
+        return rare_realloc(p, bytes, false);
     if (sm_sampled_perhaps(p))
-        return rare_realloc(p, 1, bytes, false, true);
+        return rare_realloc(p, bytes, true);
     return NEXT.realloc(p, bytes);
 }
 
+/* Not handed on as it is: libc's own calls realloc, which would count the block twice. */
 EXPORTED void *reallocarray(void *p, size_t n, size_t each);
 EXPORTED void *reallocarray(void *p, size_t n, size_t each) {
-    if (sm_native_count(product(n, each)))
-        return rare_realloc(p, n, each, true, false);
-    if (sm_sampled_perhaps(p))
-        return rare_realloc(p, n, each, true, true);
-    return NEXT.reallocarray(p, n, each);
+    size_t bytes;
+    if (__builtin_mul_overflow(n, each, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(p, bytes);
 }

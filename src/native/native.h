@@ -23,8 +23,6 @@
 
 #include "native/sampled.h"
 
-#define SM_NATIVE_DEFAULT_INTERVAL_BYTES (512u << 10)
-
 /* What kind of memory a stack (frames of unwind/unwind.h, innermost first) allocates: an enum sm_origin. */
 typedef uint8_t sm_native_classify_fn(const uintptr_t *pcs, size_t n);
 

@@ -104,7 +104,6 @@ enum {
         SM_NATIVE_RELEASERS(X) SM_NATIVE_DELETE(X)
 #undef X
             AT_realloc,
-    AT_reallocarray,
     AT_posix_memalign,
     N_FUNCTIONS
 };
@@ -117,7 +116,6 @@ static const char *const names[N_FUNCTIONS] = {
         SM_NATIVE_RELEASERS(X) SM_NATIVE_DELETE(X)
 #undef X
             "realloc",
-    "reallocarray",
     "posix_memalign",
 };
 
@@ -181,15 +179,6 @@ static void *without_valloc(size_t bytes) {
 static void *without_pvalloc(size_t bytes) {
     return NEXT.memalign(4096, (bytes + 4095) & ~(size_t)4095);
 }
-static void *without_reallocarray(void *p, size_t n, size_t each) {
-    size_t bytes;
-    if (__builtin_mul_overflow(n, each, &bytes)) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    return NEXT.realloc(p, bytes);
-}
-
 /* ---- the pointers ---- */
 
 static void look_up(void);
@@ -231,10 +220,6 @@ static void *first_realloc(void *p, size_t bytes) {
     look_up();
     return NEXT.realloc(p, bytes);
 }
-static void *first_reallocarray(void *p, size_t n, size_t each) {
-    look_up();
-    return NEXT.reallocarray(p, n, each);
-}
 static int first_posix_memalign(void **p, size_t alignment, size_t bytes) {
     look_up();
     return NEXT.posix_memalign(p, alignment, bytes);
@@ -248,7 +233,6 @@ struct sm_native_next sm_native_next = {
         SM_NATIVE_RELEASERS(X) SM_NATIVE_DELETE(X)
 #undef X
             .realloc = first_realloc,
-    .reallocarray = first_reallocarray,
     .posix_memalign = first_posix_memalign,
 };
 
@@ -261,8 +245,6 @@ static void look_up(void) {
     dl_iterate_phdr(visit, &w);
     struct sm_native_next found;
     /* Stand-ins first: a pointer never goes from the real function to one of these. */
-    if (w.found[AT_reallocarray] == NULL)
-        SET(reallocarray, without_reallocarray);
     if (w.found[AT_cfree] == NULL)
         SET(cfree, without_cfree);
     if (w.found[AT_free_sized] == NULL)
@@ -291,9 +273,14 @@ static void look_up(void) {
     SM_NATIVE_DELETE(X)
 #undef X
     TAKE(realloc)
-    TAKE(reallocarray)
     TAKE(posix_memalign)
-    SET(new_is_direct, w.found[AT__Znwm] != NULL && w.object[AT__Znwm] == w.object[AT_malloc]);
+#define X(name, parameters, arguments, bytes)                                                      \
+    if (w.found[AT_##name] == NULL || w.object[AT_##name] != w.object[AT_malloc])                  \
+        SET(kind##name, SM_OPERATOR_CALLS_US);                                                     \
+    else if (NEXT.kind##name != SM_OPERATOR_DIRECT)                                                \
+        SET(kind##name, SM_OPERATOR_UNKNOWN);
+    SM_NATIVE_NEW(X)
+#undef X
 }
 
 /* ---- who is in front ---- */

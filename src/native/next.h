@@ -8,12 +8,25 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "native/entry_points.h"
+
+/* How an operator new behind us gets its memory. */
+enum sm_native_operator {
+    SM_OPERATOR_CALLS_US =
+        0,               /* by calling malloc or the like, as libstdc++'s do: it is counted there */
+    SM_OPERATOR_UNKNOWN, /* it stands in the allocator's own library: its first call will show */
+    SM_OPERATOR_DIRECT,  /* from the allocator itself */
+};
 
 struct sm_native_next {
 #define X(name, parameters, arguments, bytes) void *(*name)parameters;
     SM_NATIVE_ALLOCATORS(X)
+    SM_NATIVE_NEW(X)
+#undef X
+    /* enum sm_native_operator */
+#define X(name, parameters, arguments, bytes) uint8_t kind##name;
     SM_NATIVE_NEW(X)
 #undef X
 #define X(name, parameters, arguments) void(*name) parameters;
@@ -21,10 +34,7 @@ struct sm_native_next {
     SM_NATIVE_DELETE(X)
 #undef X
     void *(*realloc)(void *p, size_t bytes);
-    void *(*reallocarray)(void *p, size_t n, size_t each);
     int (*posix_memalign)(void **p, size_t alignment, size_t bytes);
-    /* operator new is the allocator's own and does not call malloc */
-    bool new_is_direct;
 };
 /* Never NULL. Relaxed by nature: any thread that finds the old pointer looks up again, with the same result. */
 extern struct sm_native_next sm_native_next __attribute__((visibility("hidden")));

@@ -165,7 +165,7 @@ void sm_slots_session_begins(void);
 struct sm_stream *sm_slots_attach(struct sm_thread *t);
 void sm_slots_detach(struct sm_thread *t);
 bool sm_slots_ending(const struct sm_thread *t); /* nobody will detach this thread any more */
-void sm_slots_new_owner(struct sm_stream *s);    /* counts */
+void sm_slots_new_owner(struct sm_thread *t);    /* counts */
 uint32_t sm_slots_count(void);
 struct sm_stream *sm_slots_get(uint32_t id);
 void sm_discard_without_stream(void);

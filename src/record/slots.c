@@ -140,11 +140,14 @@ struct sm_stream *sm_slots_attach(struct sm_thread *t) {
     return s;
 }
 
-void sm_slots_new_owner(struct sm_stream *s) {
+void sm_slots_new_owner(struct sm_thread *t) {
     struct sm_control *c = control();
+    /* A thread counts once, whichever of its streams comes first; its end has passed already when libc frees its memory. */
+    uint32_t other = t->native ? sm_thread.generation : sm_native_thread.generation;
+    bool counted = other == sm_session.generation || (t->native && t->ended != 0);
     if (!sm_os_lock_acquire(&c->slots_lock, LOCK_LIMIT_MS))
         return;
-    sm_session.owners++;
+    sm_session.owners += !counted;
     if (n_attached > sm_session.peak_streams)
         sm_session.peak_streams = n_attached;
     sm_os_lock_release(&c->slots_lock);

@@ -180,7 +180,7 @@ __attribute__((noinline, cold)) static struct sm_stream *enter_slow(struct sm_co
                 stream_open(s, active);
             t->generation = active;
             s->incarnation++;
-            sm_slots_new_owner(s);
+            sm_slots_new_owner(t);
             char name[16];
             sm_os_thread_name(name);
             stream_owned(s, t->native, name, strnlen(name, sizeof name));

@@ -39,6 +39,8 @@ struct pass {
     size_t owners_capacity;
     uint32_t last_owner; /* seen last; UINT32_MAX = none */
     uint32_t word_bytes;
+    double native_interval; /* 0 = native allocations are like all others */
+    struct sm_map native_streams;
 };
 
 /* Makes room for an owner and notes that it did something. */
@@ -102,6 +104,41 @@ static void add_up_combinations(struct pass *p) {
     }
 }
 
+/* Native objects have this bit and their origin where others have their combination. */
+#define NATIVE 0x80000000u
+
+static void on_native_alloc(struct pass *p, const struct sm_event *e) {
+    struct sm_info *info = p->info;
+    unsigned origin = e->origin < SM_ORIGINS ? e->origin : 0;
+    double size = (double)e->size, interval = p->native_interval;
+    bool found;
+    info->n_alloc[SM_HEAP_NATIVE]++;
+    if (e->size > info->native.max_bytes)
+        info->native.max_bytes = e->size;
+    sm_map_place(&p->native_streams, e->stream, info->native.n_streams, &found);
+    info->native.n_streams += !found;
+    sm_byte_sum_add(&info->native.all.allocated, size, interval);
+    sm_byte_sum_add(&info->native.origins[origin].allocated, size, interval);
+    if (!sm_objects_add(&p->objects, e->obj_stream, e->obj_seq, NATIVE | origin, e->size))
+        return;
+    sm_byte_sum_add(&info->native.all.live, size, interval);
+    sm_byte_sum_add(&info->native.origins[origin].live, size, interval);
+    if (info->native.all.live.bytes > info->native.peak.bytes) {
+        info->native.peak = info->native.all.live;
+        info->native.peak_ns = sm_trace_time_ns(p->t, e->ticks);
+    }
+}
+
+static void on_free(struct pass *p, const struct sm_event *e, const struct sm_object *object) {
+    struct sm_info *info = p->info;
+    double size = (double)sm_object_samples(&p->objects, object);
+    info->native.n_free++;
+    sm_byte_sum_subtract(&info->native.all.live, size, p->native_interval);
+    sm_byte_sum_subtract(&info->native.origins[object->what & ~NATIVE].live, size,
+                         p->native_interval);
+    sm_objects_remove(&p->objects, e->obj_stream, e->obj_seq);
+}
+
 static void on_alloc(struct pass *p, const struct sm_event *e) {
     struct sm_info *info = p->info;
     uint64_t words = e->size;
@@ -141,12 +178,16 @@ static void on_alloc(struct pass *p, const struct sm_event *e) {
 static void on_ref(struct pass *p, const struct sm_event *e) {
     struct sm_info *info = p->info;
     bool collect = e->kind == SM_EVENT_COLLECT;
+    struct sm_object *object = sm_objects_find(&p->objects, e->obj_stream, e->obj_seq);
+    if (object != NULL && object->what >= NATIVE && collect) {
+        on_free(p, e, object);
+        return;
+    }
     if (collect)
         info->n_collect++;
     else
         info->n_promote++;
     see_owner(p, e->owner);
-    struct sm_object *object = sm_objects_find(&p->objects, e->obj_stream, e->obj_seq);
     if (object == NULL) {
         info->n_orphans++;
         return;
@@ -218,6 +259,13 @@ static void add_up_domains(struct sm_info *info) {
         add_tally(&d->tally, &o->tally);
     }
     sm_map_release(&numbers);
+    struct sm_map streams = {0};
+    for (uint32_t i = 0; i < info->n_owners; i++) {
+        bool found;
+        sm_map_place(&streams, info->owners[i].owner.stream, info->n_streams, &found);
+        info->n_streams += !found;
+    }
+    sm_map_release(&streams);
     if (info->n_domains > 0)
         qsort(info->domains, info->n_domains, sizeof *info->domains, by_id);
 }
@@ -231,6 +279,7 @@ enum sm_status sm_info_collect(struct sm_info *info, struct sm_trace *t, struct 
                      .word_bytes = sm_trace_meta(t)->word_bits / 8};
     if (p.word_bytes == 0)
         p.word_bytes = 8;
+    p.native_interval = (double)sm_trace_meta(t)->native_interval_bytes;
     struct sm_cursor *c;
     if (sm_cursor_new(&c, t, SM_CURSOR_STACKS | SM_CURSOR_EXTENSIONS, err) != SM_OK)
         return SM_FAILED;
@@ -245,7 +294,9 @@ enum sm_status sm_info_collect(struct sm_info *info, struct sm_trace *t, struct 
         if (!any || e.ticks > last_ticks)
             last_ticks = e.ticks;
         any = true;
-        if (e.kind == SM_EVENT_ALLOC)
+        if (e.kind == SM_EVENT_ALLOC && e.heap == SM_HEAP_NATIVE && p.native_interval > 0)
+            on_native_alloc(&p, &e);
+        else if (e.kind == SM_EVENT_ALLOC)
             on_alloc(&p, &e);
         else if (e.kind == SM_EVENT_EXTENSION)
             on_extension(&p, &e);
@@ -255,6 +306,7 @@ enum sm_status sm_info_collect(struct sm_info *info, struct sm_trace *t, struct 
     sm_cursor_free(c);
     sm_objects_release(&p.objects);
     sm_map_release(&p.combination_numbers);
+    sm_map_release(&p.native_streams);
     add_up_combinations(&p);
     free(p.combinations);
     info->last_ns = any ? sm_trace_time_ns(t, last_ticks) : 0;

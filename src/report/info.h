@@ -6,11 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyze/estimate.h"
 #include "decode/trace.h"
 #include "util/buffer.h"
 
 #define SM_HEAPS 4
-#define SM_ORIGINS 5
+#define SM_ORIGINS 9
 
 /* Size classes in words without header: 0, 1-2, 3-4, 5-8, ... 129-256, > 256. */
 #define SM_SIZE_CLASSES 10
@@ -22,6 +23,11 @@ struct sm_tally {
     uint64_t samples;          /* sampled words: what estimates are made of */
     uint64_t promoted_samples; /* of them later promoted */
     uint64_t live_samples;     /* not collected at the end */
+};
+
+/* Native memory. */
+struct sm_native_tally {
+    struct sm_byte_sum allocated, live;
 };
 
 struct sm_info_owner {
@@ -47,9 +53,20 @@ struct sm_info {
     uint64_t sum_depth;
     uint64_t empty_stacks, cut_stacks, lost_stacks;
     uint64_t live_samples, peak_samples;
-    int64_t peak_ns;        /* time of the peak */
-    int64_t last_ns;        /* of the last event; 0 = none */
-    int64_t duration_ns;    /* to the end of the trace where it is known */
+    int64_t peak_ns;     /* time of the peak */
+    int64_t last_ns;     /* of the last event; 0 = none */
+    int64_t duration_ns; /* to the end of the trace where it is known */
+    /* Native allocations, in traces that tell their interval; they take part in none of the figures above but
+       n_alloc[SM_HEAP_NATIVE], n_other and the times. */
+    struct {
+        struct sm_native_tally all, origins[SM_ORIGINS];
+        struct sm_byte_sum peak;
+        int64_t peak_ns;
+        uint64_t n_free;
+        uint64_t max_bytes; /* the largest sampled block */
+        uint32_t n_streams; /* that allocated */
+    } native;
+    uint32_t n_streams;     /* that did anything on OCaml's side */
     uint64_t max_rss_bytes; /* from COUNTERS records; 0 = none */
     uint64_t n_marks;
     char (*marks)[96]; /* the first SM_INFO_MARKS, cut */

@@ -40,19 +40,19 @@ void sm_info_warnings(struct sm_warnings *w, struct sm_trace *t, const struct sm
     if (info == NULL)
         return;
     const struct sm_loss *lost;
-    if (info->all.blocks == 0 && sm_trace_losses(t, &lost) == 0)
+    if (info->all.blocks == 0 && info->native.all.allocated.blocks == 0 &&
+        sm_trace_losses(t, &lost) == 0)
         warn(w, "There is no sample: the program allocated little for this sampling rate, or "
                 "nothing that is recorded.");
     /* The runtime seeds its sampler by the domain's slot. */
-    if (m->ocaml_version[0] == '5' && info->n_domains > 1 &&
-        info->n_domains > sm_trace_n_streams(t))
+    if (m->ocaml_version[0] == '5' && info->n_domains > 1 && info->n_domains > info->n_streams)
         warn(w,
              "%" PRIu32 " domains ran in %" PRIu32
              " slot%s, one after the other. OCaml 5 gives each "
              "domain of a slot the same random numbers, so that samples of many short, equal "
              "domains "
              "are not independent: the intervals are too narrow.",
-             info->n_domains, sm_trace_n_streams(t), sm_trace_n_streams(t) == 1 ? "" : "s");
+             info->n_domains, info->n_streams, info->n_streams == 1 ? "" : "s");
     if (info->lost_stacks > 0)
         warn(w,
              "%" PRIu64
@@ -79,6 +79,44 @@ static void tally(struct sm_json *j, const struct sm_tally *t, const struct sm_m
     estimate(j, "allocated", t->samples, m);
     estimate(j, "promoted", t->promoted_samples, m);
     estimate(j, "live", t->live_samples, m);
+}
+
+static void native_estimate(struct sm_json *j, const char *key, const struct sm_byte_sum *sum,
+                            const struct sm_meta *m) {
+    struct sm_estimate e = sm_byte_estimate(sum, (double)m->native_interval_bytes);
+    sm_json_open(j, key, '{');
+    sm_json_u64(j, "samples", e.samples);
+    sm_json_double(j, "bytes", e.value);
+    sm_json_double(j, "bytes_low", e.low);
+    sm_json_double(j, "bytes_high", e.high);
+    sm_json_close(j, '}');
+}
+
+static void native_figures(struct sm_json *j, const struct sm_info *info, const struct sm_meta *m) {
+    if (m->native_interval_bytes == 0) {
+        sm_json_null(j, "native");
+        return;
+    }
+    sm_json_open(j, "native", '{');
+    sm_json_u64(j, "interval_bytes", m->native_interval_bytes);
+    native_estimate(j, "allocated", &info->native.all.allocated, m);
+    native_estimate(j, "live", &info->native.all.live, m);
+    native_estimate(j, "peak", &info->native.peak, m);
+    sm_json_i64(j, "peak_ns", info->native.peak_ns);
+    sm_json_u64(j, "max_bytes", info->native.max_bytes);
+    sm_json_u64(j, "freed", info->native.n_free);
+    sm_json_u64(j, "streams", info->native.n_streams);
+    sm_json_open(j, "origins", '{');
+    for (unsigned i = 0; i < SM_ORIGINS; i++) {
+        if (info->native.origins[i].allocated.blocks == 0)
+            continue;
+        sm_json_open(j, sm_native_origin_name(i), '{');
+        native_estimate(j, "allocated", &info->native.origins[i].allocated, m);
+        native_estimate(j, "live", &info->native.origins[i].live, m);
+        sm_json_close(j, '}');
+    }
+    sm_json_close(j, '}');
+    sm_json_close(j, '}');
 }
 
 static void header(struct sm_json *j, struct sm_trace *t) {
@@ -207,15 +245,18 @@ static void figures(struct sm_json *j, struct sm_trace *t, const struct sm_info 
     sm_json_i64(j, "peak_ns", info->peak_ns);
     if (info->max_rss_bytes > 0)
         sm_json_u64(j, "max_rss_bytes", info->max_rss_bytes);
+    native_figures(j, info, m);
     sm_json_open(j, "heaps", '{');
     for (unsigned i = 0; i < SM_HEAPS; i++) {
+        if (i == SM_HEAP_NATIVE && m->native_interval_bytes != 0)
+            continue; /* above, by another estimate */
         sm_json_open(j, sm_heap_name(i), '{');
         tally(j, &info->heaps[i], m);
         sm_json_close(j, '}');
     }
     sm_json_close(j, '}');
     sm_json_open(j, "origins", '{');
-    for (unsigned i = 0; i < SM_ORIGINS; i++) {
+    for (unsigned i = 0; i <= SM_ORIGIN_REPORTED; i++) {
         sm_json_open(j, sm_origin_name(i), '{');
         tally(j, &info->origins[i], m);
         sm_json_close(j, '}');

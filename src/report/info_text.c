@@ -115,7 +115,9 @@ static void trace_lines(struct view *v) {
     }
     sm_buffer_char(v->out, '\n');
     label(v, "sampling");
-    if (m->sample_rate > 0) {
+    if (m->sample_rate == 0 && m->native_interval_bytes != 0) {
+        sm_buffer_text(v->out, "OCaml's memory was not recorded");
+    } else if (m->sample_rate > 0) {
         sm_buffer_printf(v->out, "1 sample per %s (rate %g%s%s)",
                          sm_number_bytes(number, v->word_bytes / m->sample_rate, false),
                          m->sample_rate, m->rate_origin != SM_RATE_UNKNOWN ? ", " : "",
@@ -124,6 +126,11 @@ static void trace_lines(struct view *v) {
     } else {
         sm_buffer_text(v->out, "rate unknown: sizes cannot be estimated");
     }
+    if (m->native_interval_bytes == 1)
+        sm_buffer_text(v->out, ", all native allocations");
+    else if (m->native_interval_bytes != 0)
+        sm_buffer_printf(v->out, ", native memory: 1 sample per %s",
+                         sm_number_bytes(number, (double)m->native_interval_bytes, false));
     if (m->depth_limit != 0)
         sm_buffer_printf(v->out, ", stacks up to %s frames",
                          sm_number_count(other, m->depth_limit));
@@ -178,10 +185,9 @@ static void table_end(struct view *v, struct sm_table *table) {
 }
 
 /* One row; blocks UINT64_MAX = not known. */
-static void figures(struct view *v, struct sm_table *table, const char *name, uint64_t samples,
-                    uint64_t blocks) {
+static void estimate_row(struct view *v, struct sm_table *table, const char *name,
+                         struct sm_estimate e, double share, double whole, uint64_t blocks) {
     char a[SM_NUMBER_BYTES], b[SM_NUMBER_BYTES];
-    struct sm_estimate e = sm_estimate(samples, v->meta->sample_rate, v->word_bytes);
     double error = sm_estimate_error(&e);
     sm_table_cellf(table, SM_PLAIN, "  %s", name);
     sm_table_cell(table, SM_BOLD, sm_number_bytes(a, e.value, v->options->bytes));
@@ -194,11 +200,58 @@ static void figures(struct view *v, struct sm_table *table, const char *name, ui
         sm_table_cellf(table, SM_PLAIN, v->options->utf8 ? "%s – %s" : "%s - %s",
                        sm_number_bytes(a, e.low, v->options->bytes),
                        sm_number_bytes(b, e.high, v->options->bytes));
-    sm_table_cell(table, SM_PLAIN,
-                  sm_number_percent(a, (double)samples, (double)v->info->all.samples));
-    sm_table_cell(table, SM_PLAIN, sm_number_count(a, samples));
+    sm_table_cell(table, SM_PLAIN, sm_number_percent(a, share, whole));
+    sm_table_cell(table, SM_PLAIN, sm_number_count(a, e.samples));
     sm_table_cell(table, SM_PLAIN, blocks != UINT64_MAX ? sm_number_count(a, blocks) : NULL);
     sm_table_row_end(table);
+}
+
+static void figures(struct view *v, struct sm_table *table, const char *name, uint64_t samples,
+                    uint64_t blocks) {
+    estimate_row(v, table, name, sm_estimate(samples, v->meta->sample_rate, v->word_bytes),
+                 (double)samples, (double)v->info->all.samples, blocks);
+}
+
+static void native_row(struct view *v, struct sm_table *table, const char *name,
+                       const struct sm_byte_sum *sum) {
+    estimate_row(v, table, name, sm_byte_estimate(sum, (double)v->meta->native_interval_bytes),
+                 sum->bytes, v->info->native.all.allocated.bytes, sum->blocks);
+}
+
+static void native_table(struct view *v) {
+    static const char *const names[SM_ORIGINS] = {
+        [SM_ORIGIN_NORMAL] = "by the program",
+        [SM_ORIGIN_CUSTOM] = "bigarrays and the like",
+        [SM_ORIGIN_OCAML_HEAP] = "OCaml's heap",
+        [SM_ORIGIN_MINOR_HEAP] = "OCaml's minor heaps",
+        [SM_ORIGIN_OCAML_STACK] = "stacks of OCaml code",
+        [SM_ORIGIN_RUNTIME] = "other of OCaml's runtime",
+    };
+    const struct sm_info *info = v->info;
+    struct sm_table table;
+    char name[64], number[SM_NUMBER_BYTES];
+    table_begin(v, &table, "Native memory");
+    native_row(v, &table, "allocated", &info->native.all.allocated);
+    unsigned parts = 0;
+    for (unsigned i = 0; i < SM_ORIGINS; i++)
+        parts += info->native.origins[i].allocated.blocks > 0;
+    for (unsigned i = 0; i < SM_ORIGINS && parts > 1; i++) {
+        if (info->native.origins[i].allocated.blocks == 0)
+            continue;
+        snprintf(name, sizeof name, "  %s", names[i] != NULL ? names[i] : sm_origin_name(i));
+        native_row(v, &table, name, &info->native.origins[i].allocated);
+    }
+    snprintf(name, sizeof name, "peak live, at %s",
+             sm_number_duration(number, info->native.peak_ns));
+    native_row(v, &table, info->native.peak.blocks > 0 ? name : "peak live", &info->native.peak);
+    native_row(v, &table, "live at the end", &info->native.all.live);
+    for (unsigned i = 0; i < SM_ORIGINS && parts > 1; i++) {
+        if (info->native.origins[i].live.blocks == 0)
+            continue;
+        snprintf(name, sizeof name, "  %s", names[i] != NULL ? names[i] : sm_origin_name(i));
+        native_row(v, &table, name, &info->native.origins[i].live);
+    }
+    table_end(v, &table);
 }
 
 static void summary_table(struct view *v) {
@@ -284,8 +337,12 @@ static void event_lines(struct view *v) {
     sm_styled(v->out, v->options->colours, SM_BOLD, "Events");
     sm_buffer_char(v->out, '\n');
     count_line(v, "allocations sampled", allocations, true);
-    count_line(v, "promotions", info->n_promote, true);
-    count_line(v, "collections", info->n_collect, true);
+    if (v->meta->sample_rate > 0 || allocations > 0 || v->meta->native_interval_bytes == 0) {
+        count_line(v, "promotions", info->n_promote, true);
+        count_line(v, "collections", info->n_collect, true);
+    }
+    count_line(v, "native allocations", info->native.all.allocated.blocks, false);
+    count_line(v, "freed", info->native.n_free, false);
     count_line(v, "other", info->n_other, false);
     count_line(v, "streams", sm_trace_n_streams(v->t), false);
     count_line(v, "deepest stack, frames", info->max_depth, false);
@@ -297,6 +354,7 @@ static void event_lines(struct view *v) {
     count_line(v, "stacks empty", info->empty_stacks, false);
     count_line(v, "stacks lost", info->lost_stacks, false);
     count_line(v, "longest block, words", info->max_words, false);
+    count_line(v, "longest native block", info->native.max_bytes, false);
     if (info->max_rss_bytes > 0)
         sm_buffer_printf(v->out, "  %-22s %s\n", "largest resident size",
                          sm_number_bytes(number, (double)info->max_rss_bytes, v->options->bytes));
@@ -395,8 +453,12 @@ void sm_info_print(struct sm_buffer *out, struct sm_trace *t, const struct sm_in
     trace_lines(&v);
     program_lines(&v);
     end_line(&v);
+    bool ocaml = v.meta->sample_rate > 0 || v.meta->native_interval_bytes == 0;
     if (info != NULL) {
-        summary_table(&v);
+        if (ocaml || info->all.blocks > 0)
+            summary_table(&v);
+        if (v.meta->native_interval_bytes != 0)
+            native_table(&v);
         if (info->all.blocks > 0)
             size_table(&v);
         if (info->n_domains > 1)

@@ -15,8 +15,14 @@ const char *sm_heap_name(unsigned heap) {
 }
 
 const char *sm_origin_name(unsigned origin) {
-    static const char *const names[] = {"normal", "marshal", "custom", "mapped", "reported"};
+    static const char *const names[] = {"normal",     "marshal",     "custom",
+                                        "mapped",     "reported",    "ocaml-heap",
+                                        "minor-heap", "ocaml-stack", "runtime"};
     return FROM_LIST(names, origin, "unknown");
+}
+
+const char *sm_native_origin_name(unsigned origin) {
+    return origin == SM_ORIGIN_NORMAL ? "program" : sm_origin_name(origin);
 }
 
 const char *sm_counter_name(uint64_t counter) {

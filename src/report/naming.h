@@ -8,8 +8,10 @@
 #include "decode/trace.h"
 #include "util/buffer.h"
 
-const char *sm_heap_name(unsigned heap);       /* "minor", ...; "unknown" for others */
-const char *sm_origin_name(unsigned origin);   /* "normal", "marshal", ... */
+const char *sm_heap_name(unsigned heap);     /* "minor", ...; "unknown" for others */
+const char *sm_origin_name(unsigned origin); /* "normal", "marshal", ... */
+/* The same in native memory: "program", "custom", "mapped", "ocaml-heap", ... */
+const char *sm_native_origin_name(unsigned origin);
 const char *sm_counter_name(uint64_t counter); /* JSON key such as "minor_words", NULL = unknown */
 const char *sm_discard_reason_name(uint64_t reason);
 const char *sm_format_name(const struct sm_meta *meta);      /* "statmem 1", "memtrace 3" */

@@ -87,7 +87,7 @@ class GeneratedCode(Case):
                     "let () = for i = 1 to 100 do ignore (far_line i); ignore (far_column i) done\n")
         target = os.path.join(folder, "far")
         subprocess.run([os.path.join(programs.BIN, "ocamlopt"), "-g", "far.ml", "-o", target], cwd=folder, check=True)
-        recorded = self.same_as_untraced([target], rate="1")
+        recorded = self.same_as_untraced([target], "--ocaml-only", rate="1")
         self.sound(recorded)
         converted = os.path.join(folder, "far.ctf")
         done = run([programs.STATMEM, "convert", "--to", "memtrace3", recorded.path, converted])

@@ -288,17 +288,28 @@ class Processes(Case):
                 recorded = self.same_as_untraced([program, how, other])
                 self.assertEqual(len(recorded.files()), 1)
                 self.assertEqual([n for n in recorded.functions() if n.startswith("Alloc.")], [])
-                followed = self.same_as_untraced([program, how, other], "--follow-children", name="trace.%p.stm")
+                followed = self.same_as_untraced([program, how, other], "--follow-children", "--ocaml-only",
+                                                 name="trace.%p.stm")
                 self.assertEqual(len(followed.files()), 2, followed.errors)
                 executables = {os.path.basename(followed.info(f)["header"]["executable"]) for f in followed.files()}
                 self.assertEqual(executables, {"children", "alloc"})
+                # With native memory, the shell and its other commands have traces as well.
+                followed = self.same_as_untraced([program, how, other], "--follow-children", name="trace.%p.stm")
+                executables = {os.path.basename(followed.info(f)["header"]["executable"]) for f in followed.files()}
+                self.assertGreaterEqual(executables, {"children", "alloc"})
+                self.assertEqual(len(executables) > 2, how in ["system", "pipeline"], executables)
 
     def test_a_shell_that_starts_ocaml(self):
-        recorded = self.same_as_untraced(["sh", "-c", '"$0" 20; true', compile("alloc")])
+        shell = ["sh", "-c", '"$0" 20; true', compile("alloc")]
+        recorded = self.same_as_untraced(shell, "--ocaml-only")
         self.assertEqual(recorded.files(), [])
         self.assertIn("--follow-children", recorded.errors)
+        recorded = self.same_as_untraced(shell)
+        self.assertEqual(len(recorded.files()), 1)  # the shell's own native memory
+        self.assertEqual(recorded.info()["samples"], 0)
+        self.assertIn("1 OCaml child process was not recorded", recorded.errors)
         followed = self.same_as_untraced(["sh", "-c", '"$0" 20; "$0" 30', compile("alloc")], "--follow-children",
-                                         name="trace.%p.stm")
+                                         "--ocaml-only", name="trace.%p.stm")
         self.assertEqual(len(followed.files()), 2)
 
 
@@ -315,12 +326,15 @@ class Runtime(Case):
         """A31: the program's own profile sees all it should, and we say that ours ended."""
         for bytecode in [False, True]:
             program = compile("own_memprof", bytecode=bytecode, output="own_memprof%d" % bytecode)
-            recorded = self.same_as_untraced([program], rate="1")
-            self.assertIn(b"30000 samples", recorded.output)
-            self.assertIn("started Gc.Memprof itself", recorded.errors)
-            info = recorded.info()
-            self.assertEqual(info["end"]["reason"], "stopped")
-            self.assertGreater(info["samples"], 60000)  # what came before
+            # Native memory goes on being recorded.
+            for options, reason in [(["--ocaml-only"], "stopped"), (["--native-interval", "1"], "program exit")]:
+                recorded = self.same_as_untraced([program], *options, rate="1")
+                self.assertIn(b"30000 samples", recorded.output)
+                self.assertIn("started Gc.Memprof itself", recorded.errors)
+                info = recorded.info()
+                self.assertEqual(info["end"]["reason"], reason)
+                self.assertGreater(info["samples"], 60000)  # what came before
+                self.assertLess(info["samples"], 200000)
             doctor = run([programs.STATMEM, "doctor", "--json", program])
             self.assertEqual(json.loads(doctor.stdout)["uses_memprof"], not bytecode)
 
@@ -447,9 +461,16 @@ class Builds(Case):
                      "-output-complete-exe")
 
     def refused(self, program, reason):
-        recorded = self.same_as_untraced([program, "20"])
+        recorded = self.same_as_untraced([program, "20"], "--ocaml-only")
         self.assertEqual(recorded.files(), [])
         self.assertIn(reason, recorded.errors)
+        # Its native memory can be recorded all the same, but for static programs.
+        recorded = self.same_as_untraced([program, "20"], "--native-interval", "1")
+        self.assertIn(reason, recorded.errors)
+        if "static" not in reason:
+            info = recorded.info()
+            self.assertEqual(info["samples"], 0)
+            self.assertGreater(info["native"]["allocated"]["samples"], 50)
         doctor = run([programs.STATMEM, "doctor", "--json", program])
         self.assertEqual(doctor.returncode, 1)
         verdict = json.loads(doctor.stdout)
@@ -458,9 +479,12 @@ class Builds(Case):
         self.assertNotEqual(verdict["advice"], "")
 
     def test_no_ocaml(self):
-        recorded = self.same_as_untraced(["/bin/echo", "hello"])
+        recorded = self.same_as_untraced(["/bin/echo", "hello"], "--ocaml-only")
         self.assertIn("no OCaml", recorded.errors)
-        self.assertEqual(run([programs.STATMEM, "doctor", "/bin/echo"]).returncode, 1)
+        doctor = run([programs.STATMEM, "doctor", "--json", "/bin/echo"])
+        verdict = json.loads(doctor.stdout)
+        self.assertEqual((doctor.returncode, verdict["recordable"], verdict["native_memory"]), (0, "partly", True))
+        self.assertIn("no OCaml runtime", verdict["reason"])
 
     def test_doctor_says_yes(self):
         for name, program in [("native", compile("alloc")),
