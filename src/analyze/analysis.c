@@ -150,7 +150,7 @@ double sm_row_variance(const struct sm_analysis *a, uint32_t row) {
         double unit = (double)a->sample_units;
         return (double)sm_row_samples(a, row) * (1 - a->meta.sample_rate) * unit * unit;
     }
-    double p = -expm1(-(double)sm_row_bytes(a, row) / a->byte_interval);
+    double p = sm_byte_probability((double)sm_row_bytes(a, row), a->byte_interval);
     double w = (double)sm_row_units(a, row);
     return w * w * (1 - p);
 }

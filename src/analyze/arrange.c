@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyze/curve.h"
+#include "analyze/estimate.h"
 #include "analyze/interleave.h"
 #include "util/memory.h"
 #include "util/parallel.h"
@@ -135,6 +136,48 @@ static void add_block_frees(struct arranging *g, const uint8_t *frees_before) {
     }
 }
 
+/* ---- units, where byte-sampled rows are among them ---- */
+
+#define BYTE_UNITS 256
+
+static uint64_t units_of_bytes(const struct sm_analysis *a, uint64_t size) {
+    double p = sm_byte_probability((double)size, a->byte_interval);
+    return (uint64_t)llround(BYTE_UNITS * (p > 0 ? (double)size / p : a->byte_interval));
+}
+
+static void add_units(struct arranging *g, const struct sm_row_columns *rows) {
+    struct sm_analysis *a = g->a;
+    const struct sm_row_class *classes = g->b->classes.data;
+    size_t n_classes = g->b->classes.used_bytes / sizeof *classes;
+    for (size_t i = 0; i < n_classes; i++)
+        a->mixed |= classes[i].byte_sampled;
+    a->sample_units = 1;
+    if (!a->mixed)
+        return;
+    double rate = a->meta.sample_rate;
+    a->byte_interval = (double)a->meta.native_interval_bytes;
+    a->bytes_per_unit = 1.0 / BYTE_UNITS;
+    if (rate > 0)
+        a->sample_units = (uint64_t)llround(BYTE_UNITS * a->word_bytes / rate);
+    uint32_t n = g->il.n_rows;
+    uint64_t *units = add(g, SM_SEC_UNITS, n, sizeof *units);
+    for (uint32_t i = 0; i < n; i++)
+        units[i] = classes[rows->class_id[i]].byte_sampled ? units_of_bytes(a, rows->size[i])
+                                                           : rows->samples[i] * a->sample_units;
+    for (uint32_t i = 0; i < g->b->n_streams; i++) {
+        const struct sm_raw_stream *s = &g->b->streams[i];
+        const struct sm_wide *wide = s->wide_sizes.data;
+        for (size_t k = 0; k < s->wide_sizes.used_bytes / sizeof *wide; k++) {
+            uint32_t row = row_number(g, i, wide[k].row);
+            if (classes[rows->class_id[row]].byte_sampled)
+                units[row] = units_of_bytes(a, wide[k].value);
+        }
+        wide = s->wide_samples.data;
+        for (size_t k = 0; k < s->wide_samples.used_bytes / sizeof *wide; k++)
+            units[row_number(g, i, wide[k].row)] = wide[k].value * a->sample_units;
+    }
+}
+
 static void add_rows(struct arranging *g, const uint32_t *node_of_code) {
     struct sm_build *b = g->b;
     size_t n = b->n_rows;
@@ -171,6 +214,7 @@ static void add_rows(struct arranging *g, const uint32_t *node_of_code) {
     r->n_wide_frees = add_wide(g, SM_SEC_WIDE_FREES, &g->il.wide_frees);
     r->n_wide_ages = (uint32_t)(b->wide_ages.used_bytes / sizeof(uint64_t));
     add_vec(g, SM_SEC_WIDE_AGES, &b->wide_ages);
+    add_units(g, &to);
     add_block_frees(g, to.frees_before);
     add_foreign(g);
 }

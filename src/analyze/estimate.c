@@ -64,8 +64,12 @@ double sm_estimate_error(const struct sm_estimate *e) {
     return fmax(e->high - e->value, e->value - e->low) / e->value;
 }
 
+double sm_byte_probability(double size_bytes, double interval_bytes) {
+    return interval_bytes <= 1 ? 1 : -expm1(-size_bytes / interval_bytes);
+}
+
 static void weigh(struct sm_byte_sum *sum, double size, double interval, double sign) {
-    double p = interval <= 1 ? 1 : -expm1(-size / interval);
+    double p = sm_byte_probability(size, interval);
     double weight = p > 0 ? size / p : interval; /* the limit for size 0, which is not sampled */
     sum->bytes += sign * weight;
     sum->seen += sign * size;

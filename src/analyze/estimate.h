@@ -40,6 +40,8 @@ struct sm_byte_sum {
     double seen;     /* sum of S */
     double variance; /* of the estimate: sum of (S / p)^2 (1 - p) */
 };
+/* The probability p. */
+double sm_byte_probability(double size_bytes, double interval_bytes);
 void sm_byte_sum_add(struct sm_byte_sum *sum, double size_bytes, double interval_bytes);
 void sm_byte_sum_subtract(struct sm_byte_sum *sum, double size_bytes, double interval_bytes);
 /* value +- 1.96 standard deviations, not below what was seen. Without a block: 0 to 3.69 R, as above. */

@@ -119,7 +119,13 @@ static uint32_t class_of(struct sm_build *b, struct sm_raw_stream *s, const stru
     s->class_id = *place - 1;
     if (!found) {
         struct sm_row_class c = {
-            .lane = e->owner, .heap = e->heap, .origin = e->origin, .bytes = bytes};
+            .lane = e->owner,
+            .heap = e->heap,
+            .origin = e->origin,
+            .bytes = bytes,
+            .byte_sampled = bytes && e->heap == SM_HEAP_NATIVE &&
+                            sm_trace_meta(b->trace)->native_interval_bytes != 0,
+        };
         *(struct sm_row_class *)sm_vec_push(&b->classes, sizeof c) = c;
     }
     return s->class_id;

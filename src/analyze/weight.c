@@ -216,7 +216,8 @@ static void add_object(const struct sm_weigher *w, uint32_t row, struct sm_sum *
     uint64_t bytes = sm_row_bytes(a, row);
     double scale;
     if (c->byte_sampled) {
-        scale = -1 / expm1(-(double)bytes / a->byte_interval);
+        double p = sm_byte_probability((double)bytes, a->byte_interval);
+        scale = p > 0 ? 1 / p : 1; /* no sampling finds a block of 0 bytes */
     } else {
         /* What Memprof counts: the words, and the header of a block in the OCaml heap. */
         uint64_t words = (bytes + a->word_bytes - 1) / a->word_bytes + !c->bytes;

