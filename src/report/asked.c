@@ -130,6 +130,30 @@ void sm_show_key(struct sm_buffer *out, const struct sm_view *v, uint32_t key, b
     sm_buffer_release(&raw);
 }
 
+void sm_show_key_cell(struct sm_table *t, enum sm_style style, const char *drawing,
+                      const struct sm_view *v, uint32_t key) {
+    const struct sm_analysis *a = v->analysis;
+    const struct sm_frame *f = &a->frames[v->spot[key]];
+    const struct sm_function *fn = &a->functions[f->function];
+    bool lines = v->kind == SM_KEY_LINE || v->kind == SM_KEY_FRAME;
+    struct sm_buffer name, place;
+    sm_buffer_init(&name, -1);
+    sm_buffer_init(&place, -1);
+    if (v->names[key] != 0 || (!lines && v->kind != SM_KEY_FUNCTION)) {
+        sm_view_name(v, key, &name);
+    } else {
+        sm_buffer_text(&name, sm_text(a, fn->name));
+        sm_buffer_text(&place, sm_text(a, fn->file));
+        if (lines && f->line != 0)
+            sm_buffer_printf(&place, ":%u", f->line);
+        if (v->kind == SM_KEY_FRAME && f->line != 0 && f->end_char != 0)
+            sm_buffer_printf(&place, ":%u-%u", f->start_char, f->end_char);
+    }
+    sm_table_named(t, style, drawing, sm_buffer_string(&name), sm_buffer_string(&place));
+    sm_buffer_release(&name);
+    sm_buffer_release(&place);
+}
+
 void sm_show_bar(struct sm_buffer *out, double part, double whole, unsigned columns, bool utf8) {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     double share = whole > 0 && part > 0 ? part / whole : 0;

@@ -45,6 +45,9 @@ void sm_show_estimate(struct sm_buffer *out, const struct sm_asked *q, const str
 char *sm_show_error(char *to, const struct sm_estimate *e);
 /* A key's name, made safe, with its place when the kind shows none: "Lib.f  lib.ml". */
 void sm_show_key(struct sm_buffer *out, const struct sm_view *v, uint32_t key, bool place);
+/* The same as a cell that gives way in narrow columns (sm_table_named); drawing may be NULL. */
+void sm_show_key_cell(struct sm_table *t, enum sm_style style, const char *drawing,
+                      const struct sm_view *v, uint32_t key);
 /* A bar of at most `columns` for part / whole. */
 void sm_show_bar(struct sm_buffer *out, double part, double whole, unsigned columns, bool utf8);
 /* "and 12 more" when rows were left out. */

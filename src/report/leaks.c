@@ -63,59 +63,92 @@ static uint32_t shown(const struct sm_leaks_report *r) {
     return top != 0 && top < r->leaks.n ? (uint32_t)top : r->leaks.n;
 }
 
-static void row(struct sm_table *t, const struct sm_leaks_report *r, const struct sm_leak *l) {
-    char a[SM_NUMBER_BYTES], b[SM_NUMBER_BYTES];
-    const struct sm_asked *q = r->asked;
-    sm_table_cellf(t, l->score >= 0.5 ? SM_RED : SM_PLAIN, "%.2f", l->score);
-    sm_show_estimate_cells(t, SM_BOLD, q, &r->live, &l->live, 0);
+/* Columns that narrow terminals do without. */
+struct layout {
+    bool samples, spread, age;
+};
+
+static struct layout choose(const struct sm_asked *q) {
+    unsigned room = q->width - (q->bytes ? 8 : 0);
+    return (struct layout){.samples = room >= 92, .spread = room >= 100, .age = room >= 110};
+}
+
+static void growth_cells(struct sm_table *t, const struct sm_asked *q, const struct sm_leak *l) {
+    char a[SM_NUMBER_BYTES];
     if (isnan(l->slope)) {
         sm_table_cell(t, SM_DIM, "-");
         sm_table_cell(t, SM_DIM, NULL);
-    } else {
-        sm_table_cellf(t, l->slope_low > 0 ? SM_YELLOW : SM_PLAIN, "%s%s/s",
-                       l->slope < 0 ? "-" : "", sm_number_bytes(a, fabs(l->slope), q->bytes));
-        double half = l->slope_high - l->slope;
-        sm_table_cellf(t, SM_DIM, "%s%s", q->utf8 ? "±" : "+-", sm_number_bytes(b, half, q->bytes));
+        return;
     }
-    sm_table_cellf(t, SM_PLAIN, "%u/%u", l->generations, l->generations_possible);
-    sm_table_cell(t, SM_PLAIN, sm_number_duration(a, (int64_t)l->mean_age_ns));
-    struct sm_buffer name;
-    sm_buffer_init(&name, -1);
-    sm_show_key(&name, &r->view, l->key, true);
-    sm_table_cell(t, SM_CYAN, sm_buffer_string(&name));
-    sm_buffer_release(&name);
+    sm_table_cellf(t, l->slope_low > 0 ? SM_YELLOW : SM_PLAIN, "%s%s/s", l->slope < 0 ? "-" : "",
+                   sm_number_bytes(a, fabs(l->slope), q->bytes));
+    sm_table_cell(t, SM_DIM, sm_number_bytes(a, l->slope_high - l->slope, q->bytes));
+}
+
+static void row(struct sm_table *t, const struct sm_leaks_report *r, const struct layout *layout,
+                const struct sm_leak *l) {
+    char a[SM_NUMBER_BYTES];
+    const struct sm_asked *q = r->asked;
+    struct sm_estimate e = sm_weight_estimate(&r->live, &l->live);
+    bool known = !isnan(e.value);
+    sm_table_cellf(t, l->score >= 0.5 ? SM_RED : SM_PLAIN, "%.2f", l->score);
+    sm_table_cell(t, SM_BOLD,
+                  sm_show_value(a, q, known ? SM_MEASURE_BYTES : SM_MEASURE_SAMPLES,
+                                known ? e.value : (double)l->live.units));
+    sm_table_cell(t, SM_DIM, sm_show_error(a, &e));
+    if (layout->samples)
+        sm_table_cell(t, SM_PLAIN, sm_number_count(a, l->live.samples));
+    growth_cells(t, q, l);
+    if (layout->spread)
+        sm_table_cellf(t, SM_PLAIN, "%u/%u", l->generations, l->generations_possible);
+    if (layout->age)
+        sm_table_cell(t, SM_PLAIN, sm_number_duration(a, (int64_t)l->mean_age_ns));
+    sm_show_key_cell(t, SM_CYAN, NULL, &r->view, l->key);
     sm_table_row_end(t);
 }
 
-void sm_leaks_report_print(struct sm_buffer *out, const struct sm_leaks_report *r) {
+static void table(struct sm_buffer *out, const struct sm_leaks_report *r) {
     const struct sm_asked *q = r->asked;
+    const char *pm = q->utf8 ? "±" : "+-";
+    struct layout layout = choose(q);
+    struct sm_table t;
+    unsigned n = 6u + layout.samples + layout.spread + layout.age;
+    sm_table_init(&t, n, q->width, q->colours, q->utf8);
+    for (unsigned i = 0; i + 1 < n; i++)
+        t.align[i] = SM_RIGHT;
+    sm_table_cell(&t, SM_DIM, "score");
+    sm_table_cell(&t, SM_DIM, "live at end");
+    sm_table_cell(&t, SM_DIM, pm);
+    if (layout.samples)
+        sm_table_cell(&t, SM_DIM, "samples");
+    sm_table_cell(&t, SM_DIM, "growth");
+    sm_table_cell(&t, SM_DIM, pm);
+    if (layout.spread)
+        sm_table_cell(&t, SM_DIM, "spread");
+    if (layout.age)
+        sm_table_cell(&t, SM_DIM, "mean age");
+    sm_table_cell(&t, SM_DIM, "allocated by");
+    for (uint32_t i = 0; i < shown(r); i++)
+        row(&t, r, &layout, &r->leaks.list[i]);
+    sm_table_print(&t, out);
+    sm_table_release(&t);
+    sm_show_more(out, r->leaks.n - shown(r));
+}
+
+void sm_leaks_report_print(struct sm_buffer *out, const struct sm_leaks_report *r) {
     char n[SM_NUMBER_BYTES];
-    sm_show_heading(out, q);
-    if (r->leaks.n == 0) {
-        sm_buffer_text(out, "nothing is alive at the end\n");
-    } else {
-        struct sm_table t;
-        sm_table_init(&t, 9, q->width, q->colours, q->utf8);
-        for (unsigned i = 0; i < 8; i++)
-            t.align[i] = SM_RIGHT;
-        t.flexible = 8;
-        static const char *const heads[] = {"score",   "live at end", "±",
-                                            "samples", "growth",      NULL,
-                                            "spread",  "mean age",    "allocated by"};
-        for (unsigned i = 0; i < 9; i++)
-            sm_table_cell(&t, SM_DIM, i == 2 && !q->utf8 ? "+-" : heads[i]);
-        sm_table_row_end(&t);
-        for (uint32_t i = 0; i < shown(r); i++)
-            row(&t, r, &r->leaks.list[i]);
-        sm_table_print(&t, out);
-        sm_table_release(&t);
-        sm_show_more(out, r->leaks.n - shown(r));
-    }
+    sm_show_heading(out, r->asked);
+    if (r->leaks.n > 0)
+        table(out, r);
+    else
+        sm_buffer_printf(out, "nothing%s is alive at the end\n",
+                         r->n_suppressed > 0 ? " else" : "");
     if (r->n_suppressed > 0)
-        sm_buffer_printf(out, "%s sites are suppressed\n", sm_number_count(n, r->n_suppressed));
-    sm_buffer_text(out,
-                   "\nscore: spread over the run's generations x trend of live memory; near 1 it "
-                   "keeps growing (docs/leaks.md)\n");
+        sm_buffer_printf(out, "%s site%s suppressed\n", sm_number_count(n, r->n_suppressed),
+                         r->n_suppressed == 1 ? " is" : "s are");
+    if (r->leaks.n > 0)
+        sm_buffer_text(out, "\nscore near 1: what was allocated all along is kept, and it grows "
+                            "(docs/leaks.md)\n");
 }
 
 void sm_leaks_report_members(struct sm_json *j, const struct sm_leaks_report *r) {

@@ -183,11 +183,15 @@ static void row(struct sm_table *t, const struct sm_query *q, const struct sm_gr
             several(t, q, &q->weighers[i], &r->sums[i]);
     }
     for (uint32_t i = 0; i < q->n_dimensions; i++) {
+        if (q->dimensions[i].kind == SM_BY_PLACE && q->n_dimensions == 1) {
+            sm_show_key_cell(t, SM_CYAN, NULL, &q->views[i], r->value[i]);
+            continue;
+        }
         raw.used = safe.used = 0;
         value_name(q, i, r->value[i], &raw);
         if (q->dimensions[i].kind == SM_BY_PLACE) {
             raw.used = 0;
-            sm_show_key(&raw, &q->views[i], r->value[i], q->n_dimensions == 1);
+            sm_show_key(&raw, &q->views[i], r->value[i], false);
         }
         struct sm_buffer clean;
         sm_buffer_init(&clean, -1);

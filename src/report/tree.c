@@ -30,13 +30,17 @@ void sm_tree_report_release(struct sm_tree_report *r) {
 
 /* ---- text ---- */
 
-/* Branches drawn to the left of a node: one bit per depth tells whether a sibling follows. A chain of
-   nodes with one child each stays in one column. */
+/* Branches drawn to the left of a node. A chain of nodes of which each has nearly all of the one before stays in
+   one column; where many branches lie in each other they are drawn narrower. */
 struct drawing {
     const struct sm_tree_report *r;
     bool *follows; /* by node: a later sibling */
-    bool *only;    /* by node: the only child, and its parent has nothing of its own */
+    bool *only;    /* by node: it continues its parent's line */
+    unsigned step; /* columns of a branch: 1 to 3 */
 };
+
+#define LEVELS 64         /* drawn */
+#define FIGURE_COLUMNS 48 /* of the other columns of the table, about */
 
 static void look(struct drawing *d) {
     const struct sm_merged *m = &d->r->merged;
@@ -45,34 +49,48 @@ static void look(struct drawing *d) {
     for (uint32_t i = 1; i < m->n_nodes; i++) {
         const struct sm_merged_node *n = &m->nodes[i], *p = &m->nodes[n->parent];
         d->follows[i] = n->end < p->end;
-        d->only[i] = i == n->parent + 1 && n->end == p->end && n->total.units == p->total.units &&
-                     n->parent != 0;
+        d->only[i] = i == n->parent + 1 && n->end == p->end && n->parent != 0 &&
+                     n->total.units >= p->total.units - p->total.units / 10;
     }
+    unsigned *levels = sm_alloc_zero(m->n_nodes + 1u, sizeof *levels), most = 0;
+    for (uint32_t i = 1; i < m->n_nodes; i++) {
+        levels[i] = levels[m->nodes[i].parent] + !d->only[i];
+        most = levels[i] > most ? levels[i] : most;
+    }
+    free(levels);
+    unsigned width = d->r->asked->width;
+    unsigned room = width > FIGURE_COLUMNS + 20 ? (width - FIGURE_COLUMNS) / 2 : 10;
+    d->step = most * 3 <= room ? 3 : most * 2 <= room ? 2 : 1;
 }
 
 static void branches(struct sm_buffer *out, const struct drawing *d, uint32_t node) {
     const struct sm_merged_node *nodes = d->r->merged.nodes;
+    static const char *const all[2][4] = {{"|- ", "`- ", "|  ", "   "},
+                                          {"├─ ", "└─ ", "│  ", "   "}};
+    static const char *const narrow[2][4] = {{"| ", "` ", "| ", "  "}, {"├ ", "└ ", "│ ", "  "}};
+    static const char *const least[2][4] = {{"|", "`", "|", " "}, {"├", "└", "│", " "}};
     bool utf8 = d->r->asked->utf8;
-    const char *parts[64];
+    const char *const *pieces = d->step == 3   ? all[utf8]
+                                : d->step == 2 ? narrow[utf8]
+                                               : least[utf8];
+    const char *parts[LEVELS];
     unsigned n = 0;
-    for (uint32_t at = node; at != 0 && n < 64; at = nodes[at].parent) {
-        if (d->only[at])
-            continue;
-        if (at == node)
-            parts[n++] = d->follows[at] ? (utf8 ? "├─ " : "|- ") : (utf8 ? "└─ " : "`- ");
-        else
-            parts[n++] = d->follows[at] ? (utf8 ? "│  " : "|  ") : "   ";
+    for (uint32_t at = node; at != 0 && n < LEVELS; at = nodes[at].parent) {
+        if (!d->only[at])
+            parts[n++] = pieces[(at == node ? 0 : 2) + !d->follows[at]];
     }
+    bool blank = d->step == 1 && n > 0;
     while (n-- > 0)
         sm_buffer_text(out, parts[n]);
+    if (blank)
+        sm_buffer_char(out, ' ');
 }
 
 static void row(struct sm_table *t, const struct drawing *d, uint32_t node) {
     const struct sm_tree_report *r = d->r;
     const struct sm_merged_node *n = &r->merged.nodes[node];
-    struct sm_buffer cell, key;
+    struct sm_buffer cell;
     sm_buffer_init(&cell, -1);
-    sm_buffer_init(&key, -1);
     sm_show_estimate_cells(t, SM_BOLD, r->asked, r->weigher, &n->total,
                            r->total.units > 0 ? r->total.units : 1);
     char a[SM_NUMBER_BYTES];
@@ -83,12 +101,9 @@ static void row(struct sm_table *t, const struct drawing *d, uint32_t node) {
             ? NULL
             : sm_show_value(a, r->asked, sm_weight_measure(&r->weigher->weight), own.value));
     branches(&cell, d, node);
-    sm_show_key(&key, r->view, n->key, true);
-    sm_buffer_text(&cell, sm_buffer_string(&key));
-    sm_table_cell(t, SM_CYAN, sm_buffer_string(&cell));
+    sm_show_key_cell(t, SM_CYAN, sm_buffer_string(&cell), r->view, n->key);
     sm_table_row_end(t);
     sm_buffer_release(&cell);
-    sm_buffer_release(&key);
 }
 
 void sm_tree_report_print(struct sm_buffer *out, const struct sm_tree_report *r) {

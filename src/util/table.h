@@ -22,7 +22,8 @@ struct sm_table {
     bool colours, utf8;
     /* cells, row by row */
     struct sm_table_cell {
-        char *text; /* safe text */
+        char *text;            /* safe text */
+        char *drawing, *place; /* before and after it, or NULL */
         enum sm_style style;
     } * cells;
     size_t n_cells, capacity;
@@ -35,6 +36,11 @@ void sm_table_release(struct sm_table *t);
 void sm_table_cell(struct sm_table *t, enum sm_style style, const char *text);
 void sm_table_cellf(struct sm_table *t, enum sm_style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The branches of a tree, a name, and where that is: "|- Lib.f  src/lib.ml". In a narrow flexible column the
+   directories of the place go first, then the place, unless it has a line ("lib.ml:12"), then the left part of the
+   drawing, then the middle of the name. drawing and place may be NULL. */
+void sm_table_named(struct sm_table *t, enum sm_style style, const char *drawing, const char *name,
+                    const char *place);
 void sm_table_row_end(struct sm_table *t); /* fills the row with empty cells */
 
 void sm_table_print(const struct sm_table *t, struct sm_buffer *out);

@@ -166,6 +166,33 @@ static void table(void **state) {
     sm_table_release(&t);
 }
 
+/* One named cell in a column of `width`. */
+static void named_is(unsigned width, const char *drawing, const char *name, const char *place,
+                     const char *expected) {
+    struct sm_table t;
+    struct sm_buffer out;
+    sm_table_init(&t, 1, width, false, true);
+    sm_table_named(&t, SM_PLAIN, drawing, name, place);
+    sm_buffer_init(&out, -1);
+    sm_table_print(&t, &out);
+    out.used--; /* the line end */
+    assert_string_equal(sm_buffer_string(&out), expected);
+    sm_buffer_release(&out);
+    sm_table_release(&t);
+}
+
+static void named_cells(void **state) {
+    named_is(40, "├─ ", "Lib.func", "src/lib.ml:12", "├─ Lib.func  src/lib.ml:12");
+    named_is(26, "├─ ", "Lib.func", "src/lib.ml:12", "├─ Lib.func  src/lib.ml:12");
+    named_is(25, "├─ ", "Lib.func", "src/lib.ml:12", "├─ Lib.func  lib.ml:12");
+    named_is(20, NULL, "Lib.function", "lib.ml:12", "Li…nction  lib.ml:12");
+    named_is(20, NULL, "Lib.function", "lib.ml", "Lib.function  lib.ml");
+    named_is(19, NULL, "Lib.function", "lib.ml", "Lib.function");
+    named_is(16, "│  │  │  │  └─ ", "Lib.function", NULL, "… │  └─ Li…ction");
+    named_is(16, NULL, "Lib.f", "a_very_long_place.ml:1", "Lib.f");
+    named_is(16, NULL, NULL, "lib.ml", "");
+}
+
 static void maps(void **state) {
     struct sm_map m = {0};
     uint32_t value;
@@ -193,7 +220,8 @@ static void maps(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers), cmocka_unit_test(parsing), cmocka_unit_test(json),
-        cmocka_unit_test(text),    cmocka_unit_test(table),   cmocka_unit_test(maps),
+        cmocka_unit_test(text),    cmocka_unit_test(table),   cmocka_unit_test(named_cells),
+        cmocka_unit_test(maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
