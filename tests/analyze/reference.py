@@ -335,7 +335,7 @@ class Filters:
         r = self.random
         (a, x), (b, y) = sorted([self.time(), self.time()], key=by_value)
         form = r.randrange(6)
-        if form == 0 or (form > 4 and a == b == "peak+0ns"):
+        if form == 0 or (form in (2, 5) and a == b == "peak+0ns"):
             place = self.t.peak_place
             return r.choice(["live at peak", "live in peak..peak"]), lambda row: row.born <= place < row.died
         if form == 1:

@@ -123,47 +123,52 @@ def ask(statmem, command, text, path, *options):
     return reference.json.loads(out)
 
 
+def random_view(trace, rng):
+    """Directives, and the stacks that they leave."""
+    parts, hidden, collapsed = [], rng.choice(["f1", "f2", "plain", "nothing"]), rng.choice(["Main", "Stdlib", "Dune__exe.Parser", "libc.so.6"])
+    hiding, collapsing = rng.random() < 0.5, rng.random() < 0.5
+    if hiding:
+        parts.append(f'hide ~ "{hidden}"')
+    if collapsing:
+        parts.append(f'collapse module "{collapsed}"')
+    return parts, lambda row: trace.visible(row, lambda f: hiding and hidden in f.function,
+                                            lambda f: collapsing and (f.module + ".").startswith(collapsed + "."))
+
+
 def check_query(statmem, trace, path, rng, text, holds):
     """`statmem query`: groups, and that the filter which each group names selects just the group."""
+    parts, shown = random_view(trace, rng)
+
+    def place(row):
+        return "@".join((shown(row) or [("(all)", "")])[-1])
     dimensions = {"domain": lambda row: f"domain {row.domain}", "heap": lambda row: row.heap,
-                  "promoted": lambda row: "not promoted" if row.promote_ns == reference.NEVER else "promoted",
-                  "function": lambda row: row.stack[0].function + "@" + row.stack[0].file}
+                  "promoted": lambda row: "not promoted" if row.promote_ns == reference.NEVER else "promoted", "function": place}
     by = rng.sample(sorted(dimensions), rng.randrange(1, 4))
     weights = rng.sample(["allocated", "live@end", "live@peak", "live@own-peak", "freed", "temporary<1ms", "lifetime"], 3)
-    answer = ask(statmem, "query", text, path, "--by", ",".join(by), "--weight", ",".join(weights), "--top", "0")
+    answer = ask(statmem, "query", "; ".join(([text] if text else []) + parts), path, "--by", ",".join(by), "--weight", ",".join(weights),
+                 "--top", "0")
     groups = {}
     for row in answer["rows"]:
         names = [v["name"] + "@" + v["place"]["file"] if "place" in v else v["name"] for v in row["values"]]
         groups[tuple(names)] = [[e["samples"], e["rows"]] for e in row["estimates"]]
     should_be = trace.groups(holds, [dimensions[b] for b in by], weights)
     if groups != should_be:
-        return f"query --by {by} --weight {weights}", groups, should_be
-    if answer["rows"] and trace.rows:
+        return f"query --by {by} --weight {weights} {parts}", groups, should_be
+    if answer["rows"] and not parts and "live@own-peak" not in weights:
         row = rng.choice(answer["rows"])
         condition = " and ".join(v["filter"] for v in row["values"])
         part = ask(statmem, "query", f"({condition}) and ({text})" if text else condition, path, "--weight", ",".join(weights))
         is_ = [[t["samples"], t["rows"]] for t in part["totals"]]
-        if is_ != [[e["samples"], e["rows"]] for e in row["estimates"]] and "live@own-peak" not in weights:
+        if is_ != [[e["samples"], e["rows"]] for e in row["estimates"]]:
             return f"query: the filter {condition}", is_, row["estimates"]
     return None
 
 
 def check_tree(statmem, trace, path, rng, text, holds):
-    """`statmem tree`, with frames that are hidden or collapsed."""
-    parts = [text] if text else []
-    name, module = rng.choice(["f1", "f2", "plain", "nothing"]), rng.choice(["Main", "Stdlib", "Dune__exe.Parser", "libc.so.6"])
-    if rng.random() < 0.5:
-        parts.append(f'hide ~ "{name}"')
-    else:
-        name = None
-    if rng.random() < 0.5:
-        parts.append(f'collapse module "{module}"')
-    else:
-        module = None
+    """`statmem tree`, with frames that are hidden or collapsed, and with a focus."""
+    parts, shown = random_view(trace, rng)
+    parts = ([text] if text else []) + parts
 
-    def shown(row):
-        return trace.visible(row, lambda f: name is not None and name in f.function,
-                             lambda f: module is not None and (f.module == module or f.module.startswith(module + ".")))
     def tree_of(*options):
         answer = ask(statmem, "tree", "; ".join(parts), path, "--min-share", "0", *options)
         nodes, places = answer["nodes"], [(p["name"], p["file"]) for p in answer["places"]]
