@@ -129,6 +129,10 @@ static int run(const struct sm_invocation *in) {
     int code = sm_trace_input_open(in, &trace);
     if (code != SM_EXIT_OK)
         return code;
+    /* Where nothing else was recorded it need not be asked for. */
+    const struct sm_meta *meta = sm_trace_meta(trace);
+    if (o.profile.heap < 0 && meta->sample_rate == 0 && meta->native_interval_bytes != 0)
+        o.profile.heap = SM_HEAP_NATIVE;
     code = window(in, trace, &o.profile);
     if (code == SM_EXIT_OK)
         code = report(in, trace, &o);
@@ -154,6 +158,9 @@ const struct sm_command sm_cmd_top = {
         "  collected  known to have died\n"
         "  samples    as allocated\n"
         "  blocks     number of sampled blocks\n"
+        "\n"
+        "Native memory (malloc and the like) is sampled in another way and shown by itself: "
+        "--source native. The tree, query, leaks and timeline commands show both together.\n"
         "\n"
         "A function that calls itself counts once. Functions of the same name in two files are two "
         "functions. Frames without debug information are named from symbols, with their file in "

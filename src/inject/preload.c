@@ -38,6 +38,7 @@
 #include "ocaml/runtime.h"
 #include "ocaml/tracker.h"
 #include "record/recorder.h"
+#include "unwind/modules.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -52,6 +53,7 @@ static atomic_bool armed;
 static ssize_t (*next_readlink)(const char *, char *, size_t);
 static ssize_t (*next_readlink_chk)(const char *, char *, size_t, size_t);
 static int (*next_close)(int);
+static int (*next_dlclose)(void *);
 
 static const char *executable(char *buf, size_t bytes) {
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", buf, bytes - 1);
@@ -173,6 +175,7 @@ static uint64_t deadline_ns; /* 0 = none */
 
 static void start_native(void) {
     sm_ocaml_origins_init();
+    sm_modules_refresh();
     struct sm_native_config config = {
         .interval_bytes = request.native_interval_bytes,
         .has_seed = request.has_seed,
@@ -246,6 +249,14 @@ EXPORTED int close(int fd) {
     return (int)syscall(SYS_close, fd);
 }
 
+/* Other code may come to where a library was. */
+EXPORTED int dlclose(void *library) {
+    int result =
+        next_dlclose != NULL ? next_dlclose(library) : 0; /* NULL: before our constructor */
+    sm_modules_unloaded();
+    return result;
+}
+
 /* ---- begin and end of the process ---- */
 
 static void find_next(const char *name, void *function_pointer) {
@@ -282,6 +293,7 @@ __attribute__((constructor)) static void decide(void) {
     find_next("readlink", &next_readlink);
     find_next("__readlink_chk", &next_readlink_chk);
     find_next("close", &next_close);
+    find_next("dlclose", &next_dlclose);
     if (sm_request_read(&request)) {
         bool asked =
             request.follow || request.target_pid == 0 || request.target_pid == (uint32_t)getpid();

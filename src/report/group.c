@@ -30,6 +30,24 @@ uint64_t sm_weight(const struct sm_weights *w, enum sm_metric metric) {
     return 0;
 }
 
+struct sm_seen sm_weight_seen(const struct sm_weights *w, enum sm_metric metric) {
+    switch (metric) {
+    case SM_ALLOCATED:
+    case SM_BLOCKS:
+        return w->seen_allocated;
+    case SM_LIVE:
+        return w->seen_live;
+    case SM_PEAK:
+        return w->seen_peak;
+    case SM_COLLECTED:
+        return (struct sm_seen){w->seen_allocated.blocks - w->seen_live.blocks,
+                                w->seen_allocated.variance - w->seen_live.variance};
+    case SM_PROMOTED:
+        break;
+    }
+    return (struct sm_seen){0};
+}
+
 static uint32_t new_group(struct sm_grouping *g, uint32_t spot) {
     g->groups = sm_grow(g->groups, &g->groups_capacity, g->n_groups + 1, sizeof *g->groups);
     g->groups[g->n_groups] = (struct sm_group){.spot = spot};
@@ -118,7 +136,15 @@ uint32_t sm_grouping_spots(const struct sm_grouping *g, uint32_t node, const uin
     return g->first[location + 1] - g->first[location];
 }
 
+static void see(struct sm_seen *to, const struct sm_seen *x) {
+    to->blocks += x->blocks;
+    to->variance += x->variance;
+}
+
 static void add(struct sm_weights *to, const struct sm_weights *w) {
+    see(&to->seen_allocated, &w->seen_allocated);
+    see(&to->seen_live, &w->seen_live);
+    see(&to->seen_peak, &w->seen_peak);
     to->allocated += w->allocated;
     to->live += w->live;
     to->peak += w->peak;

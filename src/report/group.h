@@ -44,6 +44,7 @@ enum sm_metric {
     SM_BLOCKS,
 };
 uint64_t sm_weight(const struct sm_weights *w, enum sm_metric metric);
+struct sm_seen sm_weight_seen(const struct sm_weights *w, enum sm_metric metric);
 
 struct sm_grouping {
     const struct sm_profile *profile;

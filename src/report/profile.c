@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/estimate.h"
 #include "merge/cursor.h"
 #include "util/memory.h"
 
@@ -182,9 +183,26 @@ static uint32_t leaf_of(struct sm_profile *p, const struct sm_event *e) {
 
 /* Called before a leaf's `live` changes in the current event. */
 static void before_change(struct sm_profile *p, struct sm_leaf *leaf) {
-    if (leaf->changed <= p->peak_event)
+    if (leaf->changed <= p->peak_event) {
         leaf->weights.peak = leaf->weights.live;
+        leaf->weights.seen_peak = leaf->weights.seen_live;
+    }
     leaf->changed = p->event;
+}
+
+/* ---- native memory ---- */
+
+static void see(struct sm_seen *to, const struct sm_seen *x, double sign) {
+    to->blocks += sign > 0 ? x->blocks : 0 - x->blocks;
+    to->variance += sign * x->variance;
+}
+
+/* The bytes that a block stands for. */
+static uint64_t native_weight(const struct sm_profile *p, uint64_t size, struct sm_seen *seen) {
+    struct sm_byte_sum one = {0};
+    sm_byte_sum_add(&one, (double)size, p->native_interval);
+    *seen = (struct sm_seen){.blocks = 1, .variance = one.variance};
+    return (uint64_t)(one.bytes + 0.5);
 }
 
 /* ---- events ---- */
@@ -201,10 +219,23 @@ static bool wanted(const struct sm_profile *p, const struct sm_event *e) {
     return ns >= o->from_ns && ns <= o->to_ns;
 }
 
+/* Of the other kind of memory than this profile. */
+static bool other_kind(const struct sm_profile *p, const struct sm_event *e) {
+    bool native = e->heap == SM_HEAP_NATIVE && p->interval > 0;
+    return native != (p->native_interval > 0);
+}
+
 static void on_alloc(struct sm_profile *p, const struct sm_event *e) {
     uint32_t leaf = UNWANTED;
-    uint64_t samples = e->n_samples;
-    if (wanted(p, e))
+    uint64_t samples = e->n_samples, kept = samples;
+    struct sm_seen seen = {0};
+    bool other = other_kind(p, e);
+    p->leaves_out_native |= other && e->heap == SM_HEAP_NATIVE;
+    if (!other && p->native_interval > 0) {
+        kept = e->size;
+        samples = native_weight(p, e->size, &seen);
+    }
+    if (!other && wanted(p, e))
         leaf = leaf_of(p, e);
     else if (p->options.leaf == SM_LEAF_STACK) {
         /* The next stack's common prefix counts from this one. */
@@ -212,22 +243,29 @@ static void on_alloc(struct sm_profile *p, const struct sm_event *e) {
         if (!(e->flags & SM_EVENT_STACK_LOST) && e->common_prefix < s->depth)
             s->depth = e->common_prefix;
     }
-    bool fresh = sm_objects_add(&p->objects, e->obj_stream, e->obj_seq, leaf, samples) != NULL;
+    if (other)
+        return;
+    bool fresh = sm_objects_add(&p->objects, e->obj_stream, e->obj_seq, leaf, kept) != NULL;
     p->trace_allocated += samples;
+    see(&p->all_seen, &seen, 1);
     if (leaf != UNWANTED) {
         struct sm_leaf *l = &p->leaves[leaf];
         if (fresh) {
             before_change(p, l);
             l->weights.live += samples;
+            see(&l->weights.seen_live, &seen, 1);
         }
+        see(&l->weights.seen_allocated, &seen, 1);
         l->weights.allocated += samples;
         l->weights.blocks++;
     }
     if (!fresh)
         return;
     p->live_now += samples;
+    see(&p->live_seen, &seen, 1);
     if (p->live_now > p->peak) {
         p->peak = p->live_now;
+        p->peak_seen = p->live_seen;
         p->peak_event = p->event;
         p->peak_ns = sm_trace_time_ns(p->trace, e->ticks);
     }
@@ -238,6 +276,9 @@ static void on_ref(struct sm_profile *p, const struct sm_event *e) {
     if (object == NULL)
         return;
     uint64_t samples = sm_object_samples(&p->objects, object);
+    struct sm_seen seen = {0};
+    if (p->native_interval > 0)
+        samples = native_weight(p, samples, &seen);
     struct sm_leaf *l = object->what != UNWANTED ? &p->leaves[object->what] : NULL;
     if (e->kind == SM_EVENT_PROMOTE) {
         if (l != NULL && !object->promoted)
@@ -248,17 +289,24 @@ static void on_ref(struct sm_profile *p, const struct sm_event *e) {
     if (l != NULL) {
         before_change(p, l);
         l->weights.live -= samples;
+        see(&l->weights.seen_live, &seen, -1);
         l->weights.collected += samples;
     }
     p->live_now -= samples;
+    see(&p->live_seen, &seen, -1);
     sm_objects_remove(&p->objects, e->obj_stream, e->obj_seq);
 }
 
 static void finish(struct sm_profile *p) {
     for (size_t i = 0; i < p->n_leaves; i++) {
         struct sm_leaf *l = &p->leaves[i];
-        if (l->changed <= p->peak_event)
+        if (l->changed <= p->peak_event) {
             l->weights.peak = l->weights.live;
+            l->weights.seen_peak = l->weights.seen_live;
+        }
+        see(&p->all.seen_allocated, &l->weights.seen_allocated, 1);
+        see(&p->all.seen_live, &l->weights.seen_live, 1);
+        see(&p->all.seen_peak, &l->weights.seen_peak, 1);
         p->all.allocated += l->weights.allocated;
         p->all.live += l->weights.live;
         p->all.peak += l->weights.peak;
@@ -275,6 +323,8 @@ static void finish(struct sm_profile *p) {
 enum sm_status sm_profile_collect(struct sm_profile *p, struct sm_trace *t,
                                   const struct sm_profile_options *options, struct sm_error *err) {
     *p = (struct sm_profile){.options = *options, .trace = t};
+    p->interval = (double)sm_trace_meta(t)->native_interval_bytes;
+    p->native_interval = options->heap == SM_HEAP_NATIVE ? p->interval : 0;
     if (p->options.max_nodes == 0)
         p->options.max_nodes = DEFAULT_MAX_NODES;
     struct sm_cursor *c;

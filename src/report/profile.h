@@ -13,7 +13,10 @@
    Instead of copying all sums at each new maximum, a leaf that is about to change looks whether a
    maximum came after its last change; if so, its value before the change is its value at that maximum.
 
-   Memory: about 26 bytes per tree node and 72 per leaf, 9 per live object. Beyond `max_nodes` new stacks are
+   Native memory is sampled in another way (analyze/estimate.h), so a profile is of one kind: of native memory when
+   the option `heap` asks for it in a trace that tells its interval, else of all other.
+
+   Memory: about 26 bytes per tree node and 120 per leaf, 9 per live object. Beyond `max_nodes` new stacks are
    kept as their allocation site only, below a node FOLDED; `n_folded` counts them. */
 #ifndef SM_REPORT_PROFILE_H
 #define SM_REPORT_PROFILE_H
@@ -41,7 +44,13 @@ struct sm_profile_options {
     uint32_t max_nodes;     /* 0 = 24 million */
 };
 
-/* All in samples, but for blocks. */
+/* What stands behind a sum of native memory. */
+struct sm_seen {
+    uint64_t blocks;
+    double variance; /* bytes squared */
+};
+
+/* All in samples, but for blocks; of native memory in estimated bytes. */
 struct sm_weights {
     uint64_t allocated;
     uint64_t live; /* now, and at the end: not collected */
@@ -49,6 +58,7 @@ struct sm_weights {
     uint64_t promoted;
     uint64_t collected;
     uint64_t blocks;
+    struct sm_seen seen_allocated, seen_live, seen_peak; /* native memory only */
 };
 
 struct sm_leaf {
@@ -90,12 +100,16 @@ struct sm_profile {
     uint32_t last_stream_id, last_stream;
     struct sm_objects objects;
 
-    struct sm_weights all;      /* of the wanted allocations */
-    uint64_t trace_allocated;   /* of all, wanted or not */
-    uint64_t live_now, peak;    /* of all, wanted or not */
-    uint64_t event, peak_event; /* numbers of events, from 1 */
-    int64_t peak_ns, last_ns;   /* last: of the trace's end, where it is known, or the last event */
-    uint64_t n_folded;          /* allocations */
+    struct sm_weights all;  /* of the wanted allocations */
+    double native_interval; /* R when this is a profile of native memory, else 0 */
+    bool leaves_out_native; /* the trace has such memory, and it is not in here */
+    double interval;        /* of the trace's native memory, 0 = none */
+    struct sm_seen all_seen, live_seen, peak_seen; /* behind trace_allocated, live_now, peak */
+    uint64_t trace_allocated;                      /* of all, wanted or not */
+    uint64_t live_now, peak;                       /* of all, wanted or not */
+    uint64_t event, peak_event;                    /* numbers of events, from 1 */
+    int64_t peak_ns, last_ns; /* last: of the trace's end, where it is known, or the last event */
+    uint64_t n_folded;        /* allocations */
 };
 
 enum sm_status sm_profile_collect(struct sm_profile *p, struct sm_trace *t,

@@ -36,6 +36,23 @@ size_t sm_top_shown(const struct sm_top *top) {
     return n == 0 || n > top->n_rows ? top->n_rows : (size_t)n;
 }
 
+struct sm_estimate sm_top_estimate(const struct sm_top *top, uint64_t weight,
+                                   const struct sm_seen *seen) {
+    double r = top->profile.native_interval;
+    if (r == 0)
+        return sm_estimate(weight, sm_trace_meta(top->trace)->sample_rate, top->unit);
+    /* A block's variance, w S / (exp(S/R) - 1), is at most w R. */
+    struct sm_byte_sum sum = {.blocks = seen != NULL ? seen->blocks : weight > 0,
+                              .bytes = (double)weight,
+                              .variance = seen != NULL ? seen->variance
+                                          : r > 1      ? (double)weight * r
+                                                       : 0};
+    struct sm_estimate e = sm_byte_estimate(&sum, r);
+    if (seen == NULL)
+        e.samples = 0;
+    return e;
+}
+
 static int by_weight(const void *a, const void *b, void *ctx) {
     const struct sm_top *top = ctx;
     uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
@@ -106,6 +123,8 @@ static void source_name(uint32_t source, struct sm_buffer *name) {
     sm_buffer_printf(name, "%s%s", sm_heap_name(heap), heap < SM_HEAP_EXTERNAL ? " heap" : "");
     if (origin != SM_ORIGIN_NORMAL)
         sm_buffer_printf(name, ", %s", sm_origin_name(origin));
+    else if (heap == SM_HEAP_NATIVE)
+        sm_buffer_text(name, ", program");
 }
 
 void sm_top_name(const struct sm_top *top, uint32_t group, struct sm_buffer *name,

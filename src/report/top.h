@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyze/estimate.h"
 #include "report/callers.h"
 #include "report/group.h"
 #include "util/buffer.h"
@@ -52,6 +53,11 @@ void sm_top_name(const struct sm_top *top, uint32_t group, struct sm_buffer *nam
                  struct sm_buffer *place);
 void sm_spot_name(const struct sm_top *top, uint32_t number, struct sm_buffer *name,
                   struct sm_buffer *place);
+/* The estimate of a sum of samples; in a profile of native memory of bytes, whose interval follows from `seen`. seen NULL
+   = not known (sums over callers and callees): the widest interval that such a sum can have; its `samples` is 0. */
+struct sm_estimate sm_top_estimate(const struct sm_top *top, uint64_t weight,
+                                   const struct sm_seen *seen);
+
 /* Rows to show. */
 size_t sm_top_shown(const struct sm_top *top);
 

@@ -12,19 +12,24 @@
 static const enum sm_metric metrics[] = {SM_ALLOCATED, SM_LIVE, SM_PEAK, SM_PROMOTED, SM_COLLECTED};
 #define N_METRICS (sizeof metrics / sizeof *metrics)
 
-static struct sm_estimate estimate(const struct sm_top *top, uint64_t samples) {
-    return sm_estimate(samples, sm_trace_meta(top->trace)->sample_rate, top->unit);
-}
-
 static void put_estimate(struct sm_json *j, const struct sm_top *top, const char *key,
-                         uint64_t samples) {
-    struct sm_estimate e = estimate(top, samples);
+                         uint64_t weight, const struct sm_seen *seen) {
+    struct sm_estimate e = sm_top_estimate(top, weight, seen);
     sm_json_open(j, key, '{');
-    sm_json_u64(j, "samples", samples);
+    if (top->profile.native_interval > 0 && seen == NULL)
+        sm_json_null(j, "samples");
+    else
+        sm_json_u64(j, "samples", e.samples);
     sm_json_double(j, "bytes", e.value);
     sm_json_double(j, "bytes_low", e.low);
     sm_json_double(j, "bytes_high", e.high);
     sm_json_close(j, '}');
+}
+
+static void put_metric(struct sm_json *j, const struct sm_top *top, const struct sm_weights *w,
+                       enum sm_metric metric) {
+    struct sm_seen seen = sm_weight_seen(w, metric);
+    put_estimate(j, top, sm_metric_name(metric), sm_weight(w, metric), &seen);
 }
 
 static double share(const struct sm_top *top, uint64_t weight) {
@@ -81,7 +86,7 @@ static void put_callers(struct sm_json *j, const struct sm_top *top, uint32_t gr
         if (top->options->metric == SM_BLOCKS)
             sm_json_u64(j, "blocks", list[i].weight);
         else
-            put_estimate(j, top, sm_metric_name(top->options->metric), list[i].weight);
+            put_estimate(j, top, sm_metric_name(top->options->metric), list[i].weight, NULL);
         sm_json_close(j, '}');
     }
     sm_json_close(j, ']');
@@ -97,11 +102,13 @@ void sm_top_json(struct sm_buffer *out, const struct sm_top *top) {
     sm_json_text(&j, "sort", sm_metric_name(o->metric));
     double rate = sm_trace_meta(top->trace)->sample_rate;
     sm_json_double(&j, "sample_rate", rate > 0 ? rate : NAN);
-    put_estimate(&j, top, "trace_allocated", top->profile.trace_allocated);
-    put_estimate(&j, top, "trace_peak", top->profile.peak);
+    if (top->profile.native_interval > 0)
+        sm_json_double(&j, "interval_bytes", top->profile.native_interval);
+    put_estimate(&j, top, "trace_allocated", top->profile.trace_allocated, &top->profile.all_seen);
+    put_estimate(&j, top, "trace_peak", top->profile.peak, &top->profile.peak_seen);
     sm_json_i64(&j, "peak_ns", top->profile.peak_ns);
     for (size_t m = 0; m < N_METRICS; m++)
-        put_estimate(&j, top, sm_metric_name(metrics[m]), sm_weight(&top->profile.all, metrics[m]));
+        put_metric(&j, top, &top->profile.all, metrics[m]);
     sm_json_u64(&j, "blocks", top->profile.all.blocks);
     sm_json_u64(&j, "n_rows", top->n_rows);
     sm_json_u64(&j, "allocations_without_callers", top->profile.n_folded);
@@ -113,13 +120,13 @@ void sm_top_json(struct sm_buffer *out, const struct sm_top *top) {
         put_row_name(&j, top, group);
         sm_json_double(&j, "share", share(top, sm_weight(&g->own, o->metric)));
         for (size_t m = 0; m < N_METRICS; m++)
-            put_estimate(&j, top, sm_metric_name(metrics[m]), sm_weight(&g->own, metrics[m]));
+            put_metric(&j, top, &g->own, metrics[m]);
         sm_json_u64(&j, "blocks", g->own.blocks);
         if (sm_top_has_totals(top)) {
             if (o->metric == SM_BLOCKS)
                 sm_json_u64(&j, "with_callees", g->total);
             else
-                put_estimate(&j, top, "with_callees", g->total);
+                put_estimate(&j, top, "with_callees", g->total, NULL);
         }
         if (o->by <= SM_BY_FILE && o->caller_depth > 0)
             put_callers(&j, top, group);
@@ -164,9 +171,9 @@ void sm_top_csv(struct sm_buffer *out, const struct sm_top *top) {
         csv_text(out, place.data, place.used);
         sm_buffer_printf(out, ",%" PRIu64, g->own.blocks);
         for (size_t m = 0; m < N_METRICS; m++) {
-            uint64_t samples = sm_weight(&g->own, metrics[m]);
-            struct sm_estimate e = estimate(top, samples);
-            sm_buffer_printf(out, ",%" PRIu64, samples);
+            struct sm_seen seen = sm_weight_seen(&g->own, metrics[m]);
+            struct sm_estimate e = sm_top_estimate(top, sm_weight(&g->own, metrics[m]), &seen);
+            sm_buffer_printf(out, ",%" PRIu64, e.samples);
             if (isnan(e.value))
                 sm_buffer_text(out, ",,,");
             else

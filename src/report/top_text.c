@@ -23,19 +23,17 @@ struct view {
     unsigned room; /* columns for names */
 };
 
-static struct sm_estimate estimate(const struct view *v, uint64_t samples) {
-    return sm_estimate(samples, v->meta->sample_rate, v->top->unit);
-}
-
 /* "677 MB ±0.7%" */
-static void put_estimate(struct view *v, uint64_t samples) {
+static struct sm_estimate put_estimate(struct view *v, uint64_t weight,
+                                       const struct sm_seen *seen) {
     char a[SM_NUMBER_BYTES], b[SM_NUMBER_BYTES];
-    struct sm_estimate e = estimate(v, samples);
+    struct sm_estimate e = sm_top_estimate(v->top, weight, seen);
     double error = sm_estimate_error(&e);
     sm_buffer_text(v->out, sm_number_bytes(a, e.value, v->options->bytes));
     if (!e.exact && !isnan(error))
         sm_buffer_printf(v->out, v->options->utf8 ? " ±%s" : " +-%s",
                          sm_number_percent(b, error, 1));
+    return e;
 }
 
 static void heading(struct view *v) {
@@ -47,16 +45,23 @@ static void heading(struct view *v) {
     sm_text_safe(v->out, program, strlen(program));
     sm_buffer_printf(v->out, "%s%s", program[0] != 0 ? ", " : "",
                      sm_number_duration(a, p->last_ns));
-    if (v->meta->sample_rate > 0)
+    if (p->native_interval == 1)
+        sm_buffer_text(v->out, ", all native memory");
+    else if (p->native_interval > 0)
+        sm_buffer_printf(v->out, ", native memory, 1 sample per %s",
+                         sm_number_bytes(a, p->native_interval, false));
+    else if (v->meta->sample_rate == 0 && v->meta->native_interval_bytes > 0)
+        sm_buffer_text(v->out, ", OCaml's memory was not recorded");
+    else if (v->meta->sample_rate > 0)
         sm_buffer_printf(v->out, ", 1 sample per %s",
                          sm_number_bytes(a, v->top->unit / v->meta->sample_rate, false));
     else
         sm_buffer_text(v->out, ", sampling rate unknown");
     sm_buffer_text(v->out, "\nallocated ");
     sm_styled(v->out, v->options->colours, SM_BOLD, "");
-    put_estimate(v, p->trace_allocated);
-    sm_buffer_printf(v->out, " (%s samples), peak live ", sm_number_count(a, p->trace_allocated));
-    put_estimate(v, p->peak);
+    struct sm_estimate all = put_estimate(v, p->trace_allocated, &p->all_seen);
+    sm_buffer_printf(v->out, " (%s samples), peak live ", sm_number_count(a, all.samples));
+    put_estimate(v, p->peak, &p->peak_seen);
     sm_buffer_printf(v->out, " at %s\n", sm_number_duration(a, p->peak_ns));
     if (f->has_domain || f->heap >= 0 || f->from_ns != INT64_MIN || f->to_ns != INT64_MAX) {
         sm_buffer_text(v->out, "only");
@@ -69,9 +74,11 @@ static void heading(struct view *v) {
         if (f->to_ns != INT64_MAX)
             sm_buffer_printf(v->out, " to %s", sm_number_duration(b, f->to_ns));
         sm_buffer_text(v->out, ": ");
-        put_estimate(v, p->all.allocated);
-        sm_buffer_printf(v->out, " (%s samples)\n", sm_number_count(a, p->all.allocated));
+        struct sm_estimate part = put_estimate(v, p->all.allocated, &p->all.seen_allocated);
+        sm_buffer_printf(v->out, " (%s samples)\n", sm_number_count(a, part.samples));
     }
+    if (p->leaves_out_native)
+        sm_buffer_text(v->out, "without native memory: --source native shows it\n");
     sm_buffer_char(v->out, '\n');
 }
 
@@ -80,9 +87,10 @@ static enum sm_metric shown_metric(const struct view *v) {
 }
 
 /* Size, error, share and samples of a row. */
-static void figures(struct view *v, enum sm_style style, uint64_t samples, uint64_t weight) {
+static void figures(struct view *v, enum sm_style style, uint64_t amount,
+                    const struct sm_seen *seen, uint64_t weight) {
     char a[SM_NUMBER_BYTES];
-    struct sm_estimate e = estimate(v, samples);
+    struct sm_estimate e = sm_top_estimate(v->top, amount, seen);
     double error = sm_estimate_error(&e);
     sm_table_cell(&v->table, style, sm_number_bytes(a, e.value, v->options->bytes));
     sm_table_cell(&v->table, SM_DIM,
@@ -91,7 +99,8 @@ static void figures(struct view *v, enum sm_style style, uint64_t samples, uint6
                       ? NULL
                       : (snprintf(a, sizeof a, "%.*f%%", error < 0.0995 ? 1 : 0, error * 100), a));
     sm_table_cell(&v->table, style, sm_number_percent(a, (double)weight, (double)v->top->whole));
-    sm_table_cell(&v->table, style, sm_number_count(a, samples));
+    bool known = v->top->profile.native_interval == 0 || seen != NULL;
+    sm_table_cell(&v->table, style, known ? sm_number_count(a, e.samples) : NULL);
 }
 
 /* Columns left for names: the other columns are as wide as the first row, the largest, or the heads
@@ -99,7 +108,8 @@ static void figures(struct view *v, enum sm_style style, uint64_t samples, uint6
 static void measure(struct view *v) {
     char a[SM_NUMBER_BYTES];
     const struct sm_group *g = &v->top->grouping.groups[v->top->rows[0]];
-    struct sm_estimate e = estimate(v, sm_weight(&g->own, shown_metric(v)));
+    struct sm_seen seen = sm_weight_seen(&g->own, shown_metric(v));
+    struct sm_estimate e = sm_top_estimate(v->top, sm_weight(&g->own, shown_metric(v)), &seen);
     size_t size = strlen(sm_number_bytes(a, e.value, v->options->bytes));
     size_t head = strlen(sm_metric_name(shown_metric(v)));
     size_t fixed = size > head ? size : head;
@@ -165,7 +175,7 @@ static void callers(struct view *v, uint32_t group) {
                           sm_number_percent(a, (double)list[i].weight, (double)v->top->whole));
             sm_table_cell(&v->table, SM_DIM, NULL);
         } else {
-            figures(v, SM_DIM, list[i].weight, list[i].weight);
+            figures(v, SM_DIM, list[i].weight, NULL, list[i].weight);
         }
         if (sm_top_has_totals(v->top)) {
             sm_table_cell(&v->table, SM_DIM, NULL);
@@ -179,11 +189,12 @@ static void callers(struct view *v, uint32_t group) {
 
 static void row(struct view *v, uint32_t group) {
     const struct sm_group *g = &v->top->grouping.groups[group];
-    figures(v, SM_BOLD, sm_weight(&g->own, shown_metric(v)),
+    struct sm_seen seen = sm_weight_seen(&g->own, shown_metric(v));
+    figures(v, SM_BOLD, sm_weight(&g->own, shown_metric(v)), &seen,
             sm_weight(&g->own, v->options->metric));
     if (sm_top_has_totals(v->top)) {
         char a[SM_NUMBER_BYTES];
-        struct sm_estimate e = estimate(v, g->total);
+        struct sm_estimate e = sm_top_estimate(v->top, g->total, NULL);
         sm_table_cell(&v->table, SM_PLAIN,
                       v->options->metric == SM_BLOCKS
                           ? NULL
@@ -220,15 +231,19 @@ static void table_head(struct view *v) {
 static void footer(struct view *v, size_t shown) {
     char a[SM_NUMBER_BYTES], b[SM_NUMBER_BYTES];
     uint64_t rest = 0, weight = 0;
+    struct sm_seen seen = {0};
     for (size_t i = shown; i < v->top->n_rows; i++) {
         const struct sm_group *g = &v->top->grouping.groups[v->top->rows[i]];
         rest += sm_weight(&g->own, shown_metric(v));
+        struct sm_seen one = sm_weight_seen(&g->own, shown_metric(v));
+        seen.blocks += one.blocks;
+        seen.variance += one.variance;
         weight += sm_weight(&g->own, v->options->metric);
     }
     if (shown < v->top->n_rows) {
         sm_buffer_printf(v->out, "and %s more: ", sm_number_count(a, v->top->n_rows - shown));
-        put_estimate(v, rest);
-        sm_buffer_printf(v->out, " (%s samples), %s\n", sm_number_count(a, rest),
+        struct sm_estimate e = put_estimate(v, rest, &seen);
+        sm_buffer_printf(v->out, " (%s samples), %s\n", sm_number_count(a, e.samples),
                          sm_number_percent(b, (double)weight, (double)v->top->whole));
     }
     if (v->top->profile.n_folded > 0)
