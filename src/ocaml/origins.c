@@ -114,8 +114,9 @@ static const struct {
 /* Of one return address. */
 enum meaning {
     UNKNOWN = 0,
-    OUTSIDE, /* not the runtime's code */
-    RUNTIME, /* the runtime's, for no purpose of the list */
+    OUTSIDE,  /* not the runtime's code */
+    RUNTIME,  /* the runtime's, for no purpose of the list */
+    NAMELESS, /* the runtime's, a local function of a stripped executable */
     HANDS_ON,
     PURPOSE /* + origin */
 };
@@ -143,7 +144,7 @@ void sm_ocaml_origins_init(void) {
 static uint64_t look_up(uintptr_t pc) {
     struct sm_symbol symbol;
     if (!sm_symbol_at(pc - 1, &symbol) || symbol.name == NULL)
-        return RUNTIME;
+        return NAMELESS;
     if (strncmp(symbol.name, "caml_stat_", 10) == 0)
         return HANDS_ON;
     /* The compiler's copies of a function have its name, a dot and more. */
@@ -175,9 +176,11 @@ uint8_t sm_ocaml_native_origin(const uintptr_t *frames, size_t n) {
         unsigned meaning = meaning_of(sm_frame_address(frames[i]));
         if (meaning >= PURPOSE)
             return (uint8_t)(meaning - PURPOSE);
+        if (meaning == RUNTIME) /* a table of its own, whoever made it necessary */
+            return SM_ORIGIN_RUNTIME;
         if (meaning == OUTSIDE)
             break;
-        runtime |= meaning == RUNTIME;
+        runtime |= meaning == NAMELESS;
     }
     /* Only functions that hand on, and nobody known who called them: the runtime's as well. */
     return runtime || (i > 0 && i == n) ? SM_ORIGIN_RUNTIME : SM_ORIGIN_NORMAL;
