@@ -1,7 +1,7 @@
 /* See merged.h: heavy fragments.
 
    An occurrence of a fragment is a node at which it ends. Whoever contains a fragment contains its beginning, so
-   that a heavy fragment's beginnings are heavy: extending heavy ones by one visible callee finds all. The weight of
+   that a heavy fragment's beginnings are heavy: extending heavy ones by one visible callee finds all that matter. The weight of
    a fragment is that of the union of its occurrences' subtrees; in preorder these are intervals, nested or
    apart, and a nested one adds nothing (recursion). */
 #include <stdlib.h>
@@ -113,11 +113,10 @@ static uint64_t push_runs(struct search *s, const struct heavy *base, const stru
     return largest;
 }
 
-/* The weight of the heaviest fragment that has one more caller. */
-static uint64_t heaviest_caller(const struct search *s, const struct heavy *h) {
+/* The visible callers of the fragment's occurrences, sorted; those that begin a stack have none. */
+static struct pair *callers(const struct search *s, const struct heavy *h, size_t *n) {
     struct pair *pairs = sm_alloc((h->n_ends + 1) * sizeof *pairs);
-    uint32_t *ends = sm_alloc((h->n_ends + 1) * sizeof *ends);
-    size_t n = 0;
+    *n = 0;
     for (size_t i = 0; i < h->n_ends; i++) {
         uint32_t node = h->ends[i], left = h->n_keys;
         while (node != 0) {
@@ -129,10 +128,16 @@ static uint64_t heaviest_caller(const struct search *s, const struct heavy *h) {
         while (node != 0 && s->v->key[node] == SM_KEY_HIDDEN)
             node = s->t->parent[node];
         if (node != 0)
-            pairs[n++] = (struct pair){s->v->key[node], h->ends[i]};
+            pairs[(*n)++] = (struct pair){s->v->key[node], h->ends[i]};
     }
-    if (n > 1)
-        qsort(pairs, n, sizeof *pairs, compare_pairs);
+    if (*n > 1)
+        qsort(pairs, *n, sizeof *pairs, compare_pairs);
+    return pairs;
+}
+
+/* The weight of the heaviest fragment that has one more caller. */
+static uint64_t heaviest_run(const struct search *s, const struct pair *pairs, size_t n) {
+    uint32_t *ends = sm_alloc((n + 1) * sizeof *ends);
     uint64_t largest = 0;
     for (size_t i = 0; i < n; i++)
         ends[i] = pairs[i].node;
@@ -143,20 +148,26 @@ static uint64_t heaviest_caller(const struct search *s, const struct heavy *h) {
         if (total.units > largest)
             largest = total.units;
     }
-    free(pairs);
     free(ends);
     return largest;
 }
 
+/* A fragment that is always called by the same function lies, with all that extends it, in fragments of the same
+   weight that have that caller too: looking further would only find parts of those. */
 static void extend(struct search *s, struct heavy *h) {
-    size_t n;
-    struct pair *pairs = callees(s, h, &n);
+    size_t n_callers, n;
+    struct pair *above = callers(s, h, &n_callers);
+    bool one_caller = n_callers == h->n_ends && above[0].key == above[n_callers - 1].key;
     uint64_t below = 0;
-    if (h->n_keys < s->max_length)
+    if (!one_caller && h->n_keys < s->max_length) {
+        struct pair *pairs = callees(s, h, &n);
         below = push_runs(s, h, pairs, n);
-    free(pairs);
+        free(pairs);
+    }
     double close = (1 - s->tolerance) * (double)h->total.units;
-    bool maximal = (double)below < close && (double)heaviest_caller(s, h) < close;
+    bool maximal =
+        !one_caller && (double)below < close && (double)heaviest_run(s, above, n_callers) < close;
+    free(above);
     struct sm_fragments *f = s->f;
     f->list = sm_grow(f->list, &s->capacity, f->n + 1u, sizeof *f->list);
     f->list[f->n++] = (struct sm_fragment){

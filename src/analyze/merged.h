@@ -85,7 +85,8 @@ void sm_merged_release(struct sm_merged *m);
 
 /* Heavy fragments: every sequence of consecutive keys in stacks whose weight is at least `min_units`, found by
    extending heavy ones, exactly. Recursion: a stack counts once. `maximal`: no heavy fragment of nearly
-   (1 - tolerance) the same weight contains it. */
+   (1 - tolerance) the same weight contains it. Of fragments that always have the same caller only the shortest
+   are listed: with that caller they are others of the same weight. */
 struct sm_fragment {
     uint32_t *keys; /* outermost first */
     uint32_t n_keys;
