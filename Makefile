@@ -16,6 +16,7 @@ help: ## show this list
 
 build: ## build the program, the preload library and the tests
 	@tools/install-deps build
+	@tools/build-page
 	@tools/configure $(BUILD) $(MESON_OPTIONS)
 	@ninja -C $(BUILD)
 
@@ -62,6 +63,7 @@ lint: ## check format, static analysis, scripts, forbidden calls
 
 install: ## install below PREFIX (/usr/local)
 	@tools/install-deps build
+	@tools/build-page
 	@tools/configure $(BUILD) --prefix $(PREFIX) $(MESON_OPTIONS)
 	@ninja -C $(BUILD)
 	meson install -C $(BUILD) --no-rebuild
