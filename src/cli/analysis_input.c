@@ -59,6 +59,11 @@ static int filter_trouble(const struct sm_invocation *in, const char *text,
 }
 
 static int apply_filter(const struct sm_invocation *in, struct sm_analysis_input *to) {
+    int64_t ns;
+    bool given;
+    if (!sm_option_duration(in, "first", &ns, &given) ||
+        !sm_option_duration(in, "last", &ns, &given))
+        return SM_EXIT_USAGE;
     char *text = filter_text(in);
     struct sm_filter_error err;
     to->filter = sm_filter_parse(text, strlen(text), &err);

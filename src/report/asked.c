@@ -81,12 +81,16 @@ void sm_show_estimate(struct sm_buffer *out, const struct sm_asked *q, const str
 static void sum_in_heading(struct sm_buffer *out, const struct sm_asked *q, const char *what,
                            const struct sm_selection *s, enum sm_weight_kind kind,
                            struct sm_peak *moment) {
+    char n[SM_NUMBER_BYTES];
     struct sm_weight weight = {.kind = kind};
     struct sm_weigher w;
     sm_weigher_init(&w, q->a, s, &weight, q->threads);
     struct sm_sum sum = sm_weigh(&w, q->threads);
     sm_buffer_text(out, what);
     sm_show_estimate(out, q, &w, &sum);
+    if (kind == SM_WEIGHT_ALLOCATED && q->a->bytes_per_unit > 0)
+        sm_buffer_printf(out, " (%s sample%s)", sm_number_count(n, sum.samples),
+                         sum.samples == 1 ? "" : "s");
     *moment = w.moment;
     sm_weigher_release(&w);
 }

@@ -1,4 +1,4 @@
-/* Profile, grouping and order behind `top`. See top.h. */
+/* See top.h: sums, order and names. */
 #include "report/top.h"
 
 #include <inttypes.h>
@@ -8,114 +8,171 @@
 #include "report/naming.h"
 #include "util/memory.h"
 
-const char *sm_group_by_name(enum sm_group_by by) {
-    static const char *const names[] = {"site",   "function", "line",  "file",
-                                        "domain", "thread",   "source"};
-    return names[by];
-}
+static const enum sm_weight_kind kinds[] = {SM_WEIGHT_ALLOCATED, SM_WEIGHT_LIVE_END,
+                                            SM_WEIGHT_LIVE_PEAK, SM_WEIGHT_PROMOTED,
+                                            SM_WEIGHT_FREED};
 
-const char *sm_metric_name(enum sm_metric metric) {
+const char *sm_top_metric_name(const struct sm_top *top, char to[64]) {
     static const char *const names[] = {"allocated", "live",      "peak",
                                         "promoted",  "collected", "blocks"};
-    return names[metric];
+    return top->options->metric == SM_TOP_OTHER ? sm_weight_text(&top->options->weight, to)
+                                                : names[top->options->metric];
 }
 
-bool sm_top_has_totals(const struct sm_top *top) {
-    return top->options->by >= SM_BY_FUNCTION && top->options->by <= SM_BY_FILE;
+uint64_t sm_top_weight(const struct sm_top *top, const struct sm_sum *sum) {
+    return top->options->metric == SM_TOP_BLOCKS ? sum->rows : sum->units;
 }
 
-uint64_t sm_top_key(const struct sm_top *top, uint32_t group) {
-    const struct sm_group *g = &top->grouping.groups[group];
-    return top->options->inclusive && sm_top_has_totals(top)
-               ? g->total
-               : sm_weight(&g->own, top->options->metric);
+uint32_t sm_top_shown(const struct sm_top *top) {
+    uint64_t n = top->asked->top;
+    return n == 0 || n > top->n_rows ? top->n_rows : (uint32_t)n;
 }
 
-size_t sm_top_shown(const struct sm_top *top) {
-    uint64_t n = top->options->n_rows;
-    return n == 0 || n > top->n_rows ? top->n_rows : (size_t)n;
+static bool find_dimension(struct sm_top *top) {
+    static const struct {
+        const char *name;
+        enum sm_dimension_kind kind;
+        enum sm_key_kind key;
+        bool totals;
+    } known[] = {
+        {"site", SM_BY_PLACE, SM_KEY_FRAME, false},
+        {"function", SM_BY_PLACE, SM_KEY_FUNCTION, true},
+        {"line", SM_BY_PLACE, SM_KEY_LINE, true},
+        {"file", SM_BY_PLACE, SM_KEY_FILE, true},
+        {"module", SM_BY_PLACE, SM_KEY_MODULE, true},
+        {"domain", SM_BY_DOMAIN, 0, false},
+        {"thread", SM_BY_LANE, 0, false},
+        {"source", SM_BY_SOURCE, 0, false},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].name, top->options->by) != 0)
+            continue;
+        top->dimension = (struct sm_dimension){.kind = known[i].kind};
+        top->places = known[i].kind == SM_BY_PLACE;
+        top->totals = known[i].totals;
+        if (top->places) {
+            sm_asked_view(top->asked, &top->view, known[i].key);
+            top->dimension.view = &top->view;
+        }
+        return true;
+    }
+    return false;
 }
 
-struct sm_estimate sm_top_estimate(const struct sm_top *top, uint64_t weight,
-                                   const struct sm_seen *seen) {
-    double r = top->profile.native_interval;
-    if (r == 0)
-        return sm_estimate(weight, sm_trace_meta(top->trace)->sample_rate, top->unit);
-    /* A block's variance, w S / (exp(S/R) - 1), is at most w R. */
-    struct sm_byte_sum sum = {.blocks = seen != NULL ? seen->blocks : weight > 0,
-                              .bytes = (double)weight,
-                              .variance = seen != NULL ? seen->variance
-                                          : r > 1      ? (double)weight * r
-                                                       : 0};
-    struct sm_estimate e = sm_byte_estimate(&sum, r);
-    if (seen == NULL)
-        e.samples = 0;
-    return e;
+static uint64_t sort_key(const struct sm_top *top, const struct sm_top_row *row) {
+    return sm_top_weight(top, top->options->inclusive && top->totals ? &row->total
+                                                                     : &row->own[top->which]);
 }
 
-static int by_weight(const void *a, const void *b, void *ctx) {
+static int by_weight(const void *left, const void *right, void *ctx) {
     const struct sm_top *top = ctx;
-    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    uint64_t x = sm_top_key(top, i), y = sm_top_key(top, j);
-    if (x == y) {
-        x = top->grouping.groups[i].own.allocated;
-        y = top->grouping.groups[j].own.allocated;
+    const struct sm_top_row *x = left, *y = right;
+    uint64_t a = sort_key(top, x), b = sort_key(top, y);
+    if (a == b) {
+        a = x->own[SM_TOP_ALLOCATED].units;
+        b = y->own[SM_TOP_ALLOCATED].units;
     }
-    if (x != y)
-        return x < y ? 1 : -1;
-    return i < j ? -1 : i > j;
+    if (a != b)
+        return a < b ? 1 : -1;
+    return x->value < y->value ? -1 : x->value > y->value;
 }
 
-enum sm_status sm_top_make(struct sm_top *top, struct sm_trace *t,
-                           const struct sm_top_options *options, struct sm_error *err) {
-    static const enum sm_leaf_kind leaves[] = {SM_LEAF_STACK, SM_LEAF_STACK,  SM_LEAF_STACK,
-                                               SM_LEAF_STACK, SM_LEAF_DOMAIN, SM_LEAF_OWNER,
-                                               SM_LEAF_SOURCE};
-    *top = (struct sm_top){.trace = t, .options = options};
-    struct sm_profile_options profile = options->profile;
-    profile.leaf = leaves[options->by];
-    if (sm_profile_collect(&top->profile, t, &profile, err) != SM_OK)
-        return SM_FAILED;
-    sm_grouping_make(&top->grouping, &top->profile, options->by, sm_top_has_totals(top),
-                     options->metric);
-    if (profile.leaf == SM_LEAF_STACK && options->caller_depth > 0)
-        sm_leaf_index_make(&top->index, &top->grouping);
-    uint32_t word_bits = sm_trace_meta(t)->word_bits;
-    top->unit = word_bits >= 8 ? word_bits / 8 : 8;
-    top->whole = sm_weight(&top->profile.all, options->metric);
-    top->rows = sm_alloc_zero(top->grouping.n_groups, sizeof *top->rows);
-    for (uint32_t i = 0; i < top->grouping.n_groups; i++) {
-        if (sm_top_key(top, i) > 0)
-            top->rows[top->n_rows++] = i;
+/* Rows that allocate nothing themselves have these sums. */
+static const struct sm_sum nothing[SM_TOP_METRICS + 1];
+
+static void make_rows(struct sm_top *top) {
+    uint32_t n = top->totals ? top->view.n_keys : top->groups.n_groups;
+    top->rows = sm_alloc_zero(n + 1u, sizeof *top->rows);
+    if (top->totals) {
+        struct sm_key_sum *sums = sm_view_sums(&top->view, top->nodes);
+        for (uint32_t key = 0; key < n; key++)
+            top->rows[key] =
+                (struct sm_top_row){.value = key, .own = nothing, .total = sums[key].total};
+        for (uint32_t i = 0; i < top->groups.n_groups; i++)
+            top->rows[top->groups.list[i].value[0]].own = top->groups.list[i].sums;
+        free(sums);
+        /* The root is everybody's caller, and no place. */
+        top->rows[0].total = top->rows[0].own[top->which];
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            top->rows[i] = (struct sm_top_row){.value = top->groups.list[i].value[0],
+                                               .own = top->groups.list[i].sums};
     }
-    if (top->n_rows > 0)
+    for (uint32_t i = 0; i < n; i++) {
+        if (sort_key(top, &top->rows[i]) > 0)
+            top->rows[top->n_rows++] = top->rows[i];
+    }
+    if (top->n_rows > 1)
         qsort_r(top->rows, top->n_rows, sizeof *top->rows, by_weight, top);
-    return SM_OK;
+}
+
+static void make_view(const void *ctx, struct sm_view *v, enum sm_key_kind kind) {
+    sm_asked_view(ctx, v, kind);
+}
+
+bool sm_top_make(struct sm_top *top, const struct sm_asked *asked,
+                 const struct sm_top_options *options) {
+    *top = (struct sm_top){.asked = asked, .options = options};
+    if (!find_dimension(top))
+        return false;
+    for (unsigned i = 0; i < SM_TOP_METRICS; i++) {
+        struct sm_weight weight = {.kind = kinds[i]};
+        sm_asked_weigher(asked, &top->weighers[top->n_weighers++], &weight);
+    }
+    top->which = options->metric == SM_TOP_BLOCKS ? SM_TOP_ALLOCATED : (uint32_t)options->metric;
+    if (options->metric == SM_TOP_OTHER) {
+        top->which = top->n_weighers;
+        sm_asked_weigher(asked, &top->weighers[top->n_weighers++], &options->weight);
+    }
+    for (uint32_t i = 0; i < top->n_weighers; i++)
+        top->all[i] = sm_weigh(&top->weighers[i], asked->threads);
+    top->whole = sm_top_weight(top, &top->all[top->which]);
+    sm_groups_make(&top->groups, &top->dimension, 1, top->weighers, top->n_weighers,
+                   asked->threads);
+    if (top->totals || (top->places && options->caller_depth > 0))
+        top->nodes = sm_weigh_nodes(&top->weighers[top->which], asked->threads);
+    make_rows(top);
+    if (top->places && options->caller_depth > 0)
+        sm_callers_init(&top->callers, &top->view, top->nodes, options->metric == SM_TOP_BLOCKS,
+                        make_view, asked);
+    return true;
 }
 
 void sm_top_release(struct sm_top *top) {
-    sm_leaf_index_release(&top->index);
-    sm_grouping_release(&top->grouping);
-    sm_profile_release(&top->profile);
+    sm_callers_release(&top->callers);
+    sm_groups_release(&top->groups);
+    for (uint32_t i = 0; i < top->n_weighers; i++)
+        sm_weigher_release(&top->weighers[i]);
+    if (top->places)
+        sm_view_release(&top->view);
+    free(top->nodes);
     free(top->rows);
     *top = (struct sm_top){0};
 }
 
-void sm_spot_name(const struct sm_top *top, uint32_t number, struct sm_buffer *name,
-                  struct sm_buffer *place) {
-    const struct sm_spot *s = &top->grouping.spots[number];
-    if (s->location != NULL) {
-        sm_buffer_text(name, sm_function(s->location));
-        sm_place(place, s->location, true);
-    } else if (s->pseudo == SM_PSEUDO_EMPTY) {
-        sm_buffer_text(name, "[no stack]");
-    } else if (s->pseudo == SM_PSEUDO_LOST) {
-        sm_buffer_text(name, "[stack lost in the trace]");
-    } else if (s->pseudo == SM_PSEUDO_FOLDED) {
-        sm_buffer_text(name, "[callers left out to save memory]");
-    } else {
-        sm_nameless_frame(name, s->code, top->options->utf8);
+/* ---- names ---- */
+
+void sm_top_spot_name(const struct sm_view *v, uint32_t key, struct sm_buffer *name,
+                      struct sm_buffer *place) {
+    const struct sm_analysis *a = v->analysis;
+    const struct sm_frame *f = &a->frames[v->spot[key]];
+    const struct sm_function *fn = &a->functions[f->function];
+    if (v->names[key] != 0 || v->kind == SM_KEY_MODULE || v->kind == SM_KEY_FILE) {
+        sm_view_name(v, key, name);
+        return;
     }
+    struct sm_location l = {.function = sm_text(a, fn->name),
+                            .file = sm_text(a, fn->file),
+                            .line = v->kind == SM_KEY_FUNCTION ? 0 : f->line,
+                            .end_line = f->end_line,
+                            .start_char = f->start_char,
+                            .end_char = f->end_char,
+                            .flags = (uint8_t)fn->flags};
+    sm_buffer_text(name, l.function);
+    if (v->kind == SM_KEY_FUNCTION && f->line != 0 && (fn->flags & SM_SYMS_NO_DEBUG) == 0)
+        sm_buffer_text(place, l.file);
+    else
+        sm_place(place, &l, v->kind == SM_KEY_FRAME);
 }
 
 static void source_name(uint32_t source, struct sm_buffer *name) {
@@ -127,42 +184,29 @@ static void source_name(uint32_t source, struct sm_buffer *name) {
         sm_buffer_text(name, ", program");
 }
 
-void sm_top_name(const struct sm_top *top, uint32_t group, struct sm_buffer *name,
+static void thread_name(const struct sm_analysis *a, uint32_t lane, struct sm_buffer *name,
+                        struct sm_buffer *place) {
+    const struct sm_lane *l = &a->lanes[lane];
+    sm_buffer_text(name, "thread");
+    if (l->tid != 0)
+        sm_buffer_printf(name, " %" PRIu64, l->tid);
+    if (l->name != 0)
+        sm_buffer_printf(name, " '%s'", sm_text(a, l->name));
+    if (l->kind == SM_OWNER_NATIVE)
+        sm_buffer_printf(place, "native, stream %" PRIu32, l->stream);
+    else
+        sm_buffer_printf(place, "domain %" PRIu64 ", stream %" PRIu32, l->domain, l->stream);
+}
+
+void sm_top_name(const struct sm_top *top, uint32_t value, struct sm_buffer *name,
                  struct sm_buffer *place) {
-    uint32_t key = top->grouping.groups[group].spot;
-    const struct sm_owner *owner;
-    switch (top->options->by) {
-    case SM_BY_DOMAIN:
-        sm_buffer_printf(name, "domain %" PRIu64, top->profile.domains[key]);
-        return;
-    case SM_BY_THREAD:
-        owner = sm_trace_owner(top->trace, key);
-        if (owner->tid != 0)
-            sm_buffer_printf(name, "thread %" PRIu64, owner->tid);
-        else
-            sm_buffer_text(name, "thread");
-        if (owner->name[0] != 0)
-            sm_buffer_printf(name, " '%s'", owner->name);
-        sm_buffer_printf(place, "domain %" PRIu64 ", stream %" PRIu32, owner->domain,
-                         owner->stream);
-        return;
-    case SM_BY_SOURCE:
-        source_name(key, name);
-        return;
-    default:
-        break;
-    }
-    const struct sm_location *l = top->grouping.spots[key].location;
-    if (l == NULL || top->options->by == SM_BY_SITE) {
-        sm_spot_name(top, key, name, place);
-        return;
-    }
-    if (top->options->by == SM_BY_FUNCTION) {
-        sm_buffer_text(name, sm_function(l));
-        sm_buffer_text(place, l->file);
-    } else {
-        sm_buffer_text(name, l->file[0] != 0 ? l->file : "?");
-        if (top->options->by == SM_BY_LINE && l->line > 0)
-            sm_buffer_printf(name, ":%" PRIu32, l->line);
-    }
+    const struct sm_analysis *a = top->asked->a;
+    if (top->places)
+        sm_top_spot_name(&top->view, value, name, place);
+    else if (top->dimension.kind == SM_BY_LANE && value < a->n_lanes)
+        thread_name(a, value, name, place);
+    else if (top->dimension.kind == SM_BY_SOURCE)
+        source_name(value, name);
+    else
+        sm_groups_name(&top->groups, 0, value, name);
 }

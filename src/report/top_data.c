@@ -1,141 +1,149 @@
 /* `top` for programs: JSON and CSV. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "analyze/estimate.h"
 #include "report/top.h"
-#include "util/json.h"
 #include "util/text.h"
 
-static const enum sm_metric metrics[] = {SM_ALLOCATED, SM_LIVE, SM_PEAK, SM_PROMOTED, SM_COLLECTED};
-#define N_METRICS (sizeof metrics / sizeof *metrics)
+static const char *const metrics[] = {"allocated", "live", "peak", "promoted", "collected"};
 
-static void put_estimate(struct sm_json *j, const struct sm_top *top, const char *key,
-                         uint64_t weight, const struct sm_seen *seen) {
-    struct sm_estimate e = sm_top_estimate(top, weight, seen);
+static void put_estimate(struct sm_json *j, const char *key, const struct sm_weigher *w,
+                         const struct sm_sum *sum) {
+    struct sm_estimate e = sm_weight_estimate(w, sum);
     sm_json_open(j, key, '{');
-    if (top->profile.native_interval > 0 && seen == NULL)
-        sm_json_null(j, "samples");
-    else
-        sm_json_u64(j, "samples", e.samples);
+    sm_json_u64(j, "samples", sum->samples);
     sm_json_double(j, "bytes", e.value);
     sm_json_double(j, "bytes_low", e.low);
     sm_json_double(j, "bytes_high", e.high);
     sm_json_close(j, '}');
 }
 
-static void put_metric(struct sm_json *j, const struct sm_top *top, const struct sm_weights *w,
-                       enum sm_metric metric) {
-    struct sm_seen seen = sm_weight_seen(w, metric);
-    put_estimate(j, top, sm_metric_name(metric), sm_weight(w, metric), &seen);
+/* The metric of --weight, if there is one beside the five, under its own name and in its own measure. */
+static void put_other(struct sm_json *j, const struct sm_top *top, const struct sm_sum *sums) {
+    if (top->options->metric == SM_TOP_OTHER)
+        sm_json_sum(j, "weight", &top->weighers[SM_TOP_METRICS], &sums[SM_TOP_METRICS]);
 }
 
-static double share(const struct sm_top *top, uint64_t weight) {
-    return top->whole > 0 ? (double)weight / (double)top->whole : NAN;
+static void put_metrics(struct sm_json *j, const struct sm_top *top, const struct sm_sum *sums) {
+    for (unsigned m = 0; m < SM_TOP_METRICS; m++)
+        put_estimate(j, metrics[m], &top->weighers[m], &sums[m]);
+    put_other(j, top, sums);
+    sm_json_u64(j, "blocks", sums[SM_TOP_ALLOCATED].rows);
 }
 
-static void put_spot(struct sm_json *j, const struct sm_top *top, uint32_t number) {
-    const struct sm_spot *s = &top->grouping.spots[number];
-    if (s->location != NULL) {
-        sm_json_text(j, "function", s->location->function);
-        sm_json_text(j, "file", s->location->file);
-        sm_json_u64(j, "line", s->location->line);
-        sm_json_u64(j, "start_char", s->location->start_char);
-        sm_json_u64(j, "end_char", s->location->end_char);
+static void put_metric(struct sm_json *j, const char *key, const struct sm_top *top,
+                       const struct sm_sum *sum) {
+    if (top->options->metric == SM_TOP_BLOCKS)
+        sm_json_u64(j, key, sum->rows);
+    else if (top->options->metric == SM_TOP_OTHER)
+        sm_json_sum(j, key, &top->weighers[top->which], sum);
+    else
+        put_estimate(j, key, &top->weighers[top->which], sum);
+}
+
+static void put_spot(struct sm_json *j, const struct sm_view *v, uint32_t key) {
+    const struct sm_analysis *a = v->analysis;
+    const struct sm_frame *f = &a->frames[v->spot[key]];
+    const struct sm_function *fn = &a->functions[f->function];
+    const char *name = sm_text(a, v->names[key] != 0 ? v->names[key] : fn->name);
+    sm_json_text(j, "function", name);
+    if (v->names[key] != 0 || (fn->flags & SM_FUNCTION_PSEUDO) != 0)
+        return;
+    if (fn->file == 0 && f->line == 0 && strncmp(name, "0x", 2) == 0) {
+        sm_json_u64(j, "code", strtoull(name, NULL, 16));
         return;
     }
-    struct sm_buffer name, place;
-    sm_buffer_init(&name, -1);
-    sm_buffer_init(&place, -1);
-    sm_spot_name(top, number, &name, &place);
-    sm_json_bytes(j, "function", name.data, name.used);
-    sm_buffer_release(&name);
-    sm_buffer_release(&place);
-    if (s->pseudo == 0 && s->code != 0)
-        sm_json_u64(j, "code", s->code);
+    sm_json_text(j, "file", sm_text(a, fn->file));
+    sm_json_u64(j, "line", f->line);
+    sm_json_u64(j, "start_char", f->start_char);
+    sm_json_u64(j, "end_char", f->end_char);
 }
 
-static void put_row_name(struct sm_json *j, const struct sm_top *top, uint32_t group) {
-    const struct sm_group *g = &top->grouping.groups[group];
+static void put_row_name(struct sm_json *j, const struct sm_top *top, uint32_t value) {
     struct sm_buffer name, place;
     sm_buffer_init(&name, -1);
     sm_buffer_init(&place, -1);
-    sm_top_name(top, group, &name, &place);
+    sm_top_name(top, value, &name, &place);
     sm_json_bytes(j, "name", name.data, name.used);
     if (place.used > 0)
         sm_json_bytes(j, "place", place.data, place.used);
     sm_buffer_release(&name);
     sm_buffer_release(&place);
-    if (top->options->by == SM_BY_DOMAIN)
-        sm_json_u64(j, "domain", top->profile.domains[g->spot]);
-    else if (top->options->by == SM_BY_SITE)
-        put_spot(j, top, g->spot);
+    if (top->dimension.kind == SM_BY_DOMAIN && top->groups.domains[value] != SM_NO_DOMAIN)
+        sm_json_u64(j, "domain", top->groups.domains[value]);
+    else if (top->places && top->view.kind == SM_KEY_FRAME)
+        put_spot(j, &top->view, value);
 }
 
-static void put_callers(struct sm_json *j, const struct sm_top *top, uint32_t group) {
+static void put_callers(struct sm_json *j, const struct sm_top *top, uint32_t value) {
     struct sm_caller list[SM_MAX_CALLERS];
-    unsigned n = sm_callers_of(&top->grouping, &top->index, group, top->options->metric,
-                               top->options->caller_depth, SM_MAX_CALLERS, list);
+    char text[64];
+    const char *name =
+        top->options->metric == SM_TOP_OTHER ? "weight" : sm_top_metric_name(top, text);
+    unsigned n =
+        sm_callers_of(&top->callers, value, top->options->caller_depth, SM_MAX_CALLERS, list);
     sm_json_open(j, "callers", '[');
     for (unsigned i = 0; i < n; i++) {
         sm_json_open(j, NULL, '{');
         sm_json_u64(j, "depth", list[i].depth);
-        put_spot(j, top, list[i].spot);
-        if (top->options->metric == SM_BLOCKS)
-            sm_json_u64(j, "blocks", list[i].weight);
-        else
-            put_estimate(j, top, sm_metric_name(top->options->metric), list[i].weight, NULL);
+        put_spot(j, &top->callers.spots, list[i].spot);
+        put_metric(j, name, top, &list[i].sum);
         sm_json_close(j, '}');
     }
     sm_json_close(j, ']');
 }
 
+static void put_row(struct sm_json *j, const struct sm_top *top, const struct sm_top_row *row) {
+    uint64_t weight = sm_top_weight(top, &row->own[top->which]);
+    sm_json_open(j, NULL, '{');
+    put_row_name(j, top, row->value);
+    sm_json_double(j, "share", top->whole > 0 ? (double)weight / (double)top->whole : NAN);
+    put_metrics(j, top, row->own);
+    if (top->totals)
+        put_metric(j, "with_callees", top, &row->total);
+    if (top->places && top->options->caller_depth > 0)
+        put_callers(j, top, row->value);
+    sm_json_close(j, '}');
+}
+
+static void put_whole(struct sm_json *j, const struct sm_top *top, const char *key,
+                      enum sm_weight_kind kind) {
+    const struct sm_asked *q = top->asked;
+    struct sm_weight weight = {.kind = kind};
+    struct sm_weigher w;
+    sm_weigher_init(&w, q->a, NULL, &weight, q->threads);
+    struct sm_sum sum = sm_weigh(&w, q->threads);
+    put_estimate(j, key, &w, &sum);
+    sm_weigher_release(&w);
+}
+
 void sm_top_json(struct sm_buffer *out, const struct sm_top *top) {
-    const struct sm_top_options *o = top->options;
+    const struct sm_asked *q = top->asked;
     struct sm_json j;
+    char text[64];
     sm_json_init(&j, out, false);
     sm_json_open(&j, NULL, '{');
-    sm_json_text(&j, "file", o->path);
-    sm_json_text(&j, "by", sm_group_by_name(o->by));
-    sm_json_text(&j, "sort", sm_metric_name(o->metric));
-    double rate = sm_trace_meta(top->trace)->sample_rate;
-    sm_json_double(&j, "sample_rate", rate > 0 ? rate : NAN);
-    if (top->profile.native_interval > 0)
-        sm_json_double(&j, "interval_bytes", top->profile.native_interval);
-    put_estimate(&j, top, "trace_allocated", top->profile.trace_allocated, &top->profile.all_seen);
-    put_estimate(&j, top, "trace_peak", top->profile.peak, &top->profile.peak_seen);
-    sm_json_i64(&j, "peak_ns", top->profile.peak_ns);
-    for (size_t m = 0; m < N_METRICS; m++)
-        put_metric(&j, top, &top->profile.all, metrics[m]);
-    sm_json_u64(&j, "blocks", top->profile.all.blocks);
+    sm_json_text(&j, "file", q->a->path);
+    sm_json_asked(&j, q);
+    sm_json_text(&j, "by", top->options->by);
+    sm_json_text(&j, "sort", sm_top_metric_name(top, text));
+    sm_json_double(&j, "sample_rate", q->a->meta.sample_rate > 0 ? q->a->meta.sample_rate : NAN);
+    put_whole(&j, top, "trace_allocated", SM_WEIGHT_ALLOCATED);
+    put_whole(&j, top, "trace_peak", SM_WEIGHT_LIVE_PEAK);
+    sm_json_i64(&j, "peak_ns", q->a->peak.ns);
+    put_metrics(&j, top, top->all);
     sm_json_u64(&j, "n_rows", top->n_rows);
-    sm_json_u64(&j, "allocations_without_callers", top->profile.n_folded);
     sm_json_open(&j, "rows", '[');
-    for (size_t i = 0; i < sm_top_shown(top); i++) {
-        uint32_t group = top->rows[i];
-        const struct sm_group *g = &top->grouping.groups[group];
-        sm_json_open(&j, NULL, '{');
-        put_row_name(&j, top, group);
-        sm_json_double(&j, "share", share(top, sm_weight(&g->own, o->metric)));
-        for (size_t m = 0; m < N_METRICS; m++)
-            put_metric(&j, top, &g->own, metrics[m]);
-        sm_json_u64(&j, "blocks", g->own.blocks);
-        if (sm_top_has_totals(top)) {
-            if (o->metric == SM_BLOCKS)
-                sm_json_u64(&j, "with_callees", g->total);
-            else
-                put_estimate(&j, top, "with_callees", g->total, NULL);
-        }
-        if (o->by <= SM_BY_FILE && o->caller_depth > 0)
-            put_callers(&j, top, group);
-        sm_json_close(&j, '}');
-    }
+    for (uint32_t i = 0; i < sm_top_shown(top); i++)
+        put_row(&j, top, &top->rows[i]);
     sm_json_close(&j, ']');
     sm_json_close(&j, '}');
     sm_json_end(&j);
 }
+
+/* ---- CSV ---- */
 
 /* A field in quotes, safe for terminals and for RFC 4180 readers. */
 static void csv_text(struct sm_buffer *out, const char *text, size_t bytes) {
@@ -152,33 +160,37 @@ static void csv_text(struct sm_buffer *out, const char *text, size_t bytes) {
     sm_buffer_release(&safe);
 }
 
+static void csv_figures(struct sm_buffer *out, const struct sm_weigher *w,
+                        const struct sm_sum *sum) {
+    struct sm_estimate e = sm_weight_estimate(w, sum);
+    sm_buffer_printf(out, ",%" PRIu64, sum->samples);
+    if (isnan(e.value))
+        sm_buffer_text(out, ",,,");
+    else
+        sm_buffer_printf(out, ",%.0f,%.0f,%.0f", e.value, e.low, e.high);
+}
+
 void sm_top_csv(struct sm_buffer *out, const struct sm_top *top) {
     sm_buffer_text(out, "name,place,blocks");
-    for (size_t m = 0; m < N_METRICS; m++) {
-        const char *n = sm_metric_name(metrics[m]);
-        sm_buffer_printf(out, ",%s_samples,%s_bytes,%s_bytes_low,%s_bytes_high", n, n, n, n);
+    for (uint32_t m = 0; m < top->n_weighers; m++) {
+        const char *n = m < SM_TOP_METRICS ? metrics[m] : "weight";
+        const char *unit = m < SM_TOP_METRICS ? "_bytes" : "";
+        sm_buffer_printf(out, ",%s_samples,%s%s,%s%s_low,%s%s_high", n, n, unit, n, unit, n, unit);
     }
     sm_buffer_text(out, "\r\n");
     struct sm_buffer name, place;
     sm_buffer_init(&name, -1);
     sm_buffer_init(&place, -1);
-    for (size_t i = 0; i < sm_top_shown(top); i++) {
-        const struct sm_group *g = &top->grouping.groups[top->rows[i]];
+    for (uint32_t i = 0; i < sm_top_shown(top); i++) {
+        const struct sm_top_row *row = &top->rows[i];
         name.used = place.used = 0;
-        sm_top_name(top, top->rows[i], &name, &place);
+        sm_top_name(top, row->value, &name, &place);
         csv_text(out, name.data, name.used);
         sm_buffer_char(out, ',');
         csv_text(out, place.data, place.used);
-        sm_buffer_printf(out, ",%" PRIu64, g->own.blocks);
-        for (size_t m = 0; m < N_METRICS; m++) {
-            struct sm_seen seen = sm_weight_seen(&g->own, metrics[m]);
-            struct sm_estimate e = sm_top_estimate(top, sm_weight(&g->own, metrics[m]), &seen);
-            sm_buffer_printf(out, ",%" PRIu64, e.samples);
-            if (isnan(e.value))
-                sm_buffer_text(out, ",,,");
-            else
-                sm_buffer_printf(out, ",%.0f,%.0f,%.0f", e.value, e.low, e.high);
-        }
+        sm_buffer_printf(out, ",%" PRIu64, row->own[SM_TOP_ALLOCATED].rows);
+        for (uint32_t m = 0; m < top->n_weighers; m++)
+            csv_figures(out, &top->weighers[m], &row->own[m]);
         sm_buffer_text(out, "\r\n");
     }
     sm_buffer_release(&name);

@@ -117,7 +117,7 @@ static unsigned put_cell(struct sm_buffer *out, const struct sm_table_cell *cell
             place = NULL;
     }
     unsigned after = place != NULL ? GAP + columns_of(place) : 0;
-    if (place != NULL && after + 8 > width) {
+    if (place != NULL && drawing + name + after > width && after + 8 > width) {
         place = NULL;
         after = 0;
     }
