@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "decode/batch.h"
 #include "decode/native_internal.h"
 #include "format/packet.h"
 #include "merge/cursor.h"
@@ -49,6 +50,50 @@ static double best(struct sm_trace *t, unsigned flags, uint64_t *n) {
     for (int i = 0; i < ROUNDS; i++) {
         double s = pass(t, flags, n);
         least = s < least ? s : least;
+    }
+    return least;
+}
+
+/* The same by batches, in order, on `threads` threads; time on the clock, since several threads share the work. */
+struct sums {
+    uint64_t count, sum;
+};
+
+static bool take(void *ctx, const struct sm_batch *b) {
+    struct sums *s = ctx;
+    uint64_t sum = 0;
+    s->count += b->n_allocs + b->n_refs;
+    for (uint32_t i = 0; i < b->n_allocs; i++) {
+        const struct sm_batch_alloc *a = &b->allocs[i];
+        uint32_t fresh = a->n_frames - a->common_prefix;
+        sum += a->size + a->n_frames + (fresh > 0 ? b->frames[a->first_frame + fresh - 1] : 0);
+    }
+    for (uint32_t i = 0; i < b->n_refs; i++)
+        sum += b->refs[i].obj_seq;
+    s->sum += sum;
+    return true;
+}
+
+static double best_batches(struct sm_trace *t, unsigned flags, unsigned threads, uint64_t *n) {
+    double least = 1e9;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct sm_batch_pass *pass;
+        struct sm_error err;
+        struct sums s = {0};
+        struct timespec from, to;
+        clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &from);
+        if (sm_batch_pass_new(&pass, t, flags, &err) != SM_OK ||
+            sm_batch_each(pass, threads, take, &s, &err) != SM_OK) {
+            fprintf(stderr, "%s\n", err.text);
+            exit(1);
+        }
+        sm_batch_pass_free(pass);
+        clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &to);
+        double seconds =
+            (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9;
+        least = seconds < least ? seconds : least;
+        sink += s.sum;
+        *n = s.count;
     }
     return least;
 }
@@ -99,6 +144,17 @@ static void measure(struct sm_trace *t, const char *name) {
     double mb = (double)raw * 1e-6, m = (double)n * 1e-6;
     printf("  full stacks %7.1f M events/s %7.0f MB/s\n", m / stacks, mb / stacks);
     printf("  no stacks   %7.1f M events/s %7.0f MB/s\n", m / plain, mb / plain);
+    if (t->meta.format == SM_TRACE_NATIVE) {
+        double one = best_batches(t, SM_CURSOR_STACKS, 1, &n);
+        double two = best_batches(t, SM_CURSOR_STACKS, 2, &n);
+        double none = best_batches(t, 0, 1, &n);
+        printf("  by packets  %7.1f M events/s %7.0f MB/s  x %.2f of the cursor\n", m / one,
+               mb / one, stacks / one);
+        printf("   no stacks  %7.1f M events/s %7.0f MB/s  x %.2f\n", m / none, mb / none,
+               plain / none);
+        printf("   2 threads  %7.1f M events/s %7.0f MB/s  x %.2f of one thread\n", m / two,
+               mb / two, one / two);
+    }
     if (sm_trace_n_streams(t) > 1) {
         double merged = best(t, SM_CURSOR_STACKS, &n);
         double merged_plain = best(t, 0, &n);

@@ -11,6 +11,16 @@ static size_t slot_of(uint64_t code, uint32_t capacity) {
     return (size_t)((h ^ h >> 32) & (capacity - 1));
 }
 
+uint32_t sm_locations_find(const struct sm_location_slot *slots, uint32_t capacity, uint64_t code) {
+    if (capacity == 0)
+        return UINT32_MAX;
+    size_t at = slot_of(code, capacity);
+    for (; slots[at].id_plus_1 != 0; at = (at + 1) & (capacity - 1))
+        if (slots[at].code == code)
+            return slots[at].id_plus_1 - 1;
+    return UINT32_MAX;
+}
+
 static bool grow_slots(struct sm_locations *l) {
     uint32_t capacity = l->slots_capacity == 0 ? 1024 : l->slots_capacity * 2;
     struct sm_location_slot *slots = calloc(capacity, sizeof *slots);
@@ -44,12 +54,9 @@ static bool grow_entries(struct sm_locations *l) {
 
 uint32_t sm_locations_intern(struct sm_trace *t, uint64_t code) {
     struct sm_locations *l = &t->locations;
-    if (l->slots_capacity != 0) {
-        size_t at = slot_of(code, l->slots_capacity);
-        for (; l->slots[at].id_plus_1 != 0; at = (at + 1) & (l->slots_capacity - 1))
-            if (l->slots[at].code == code)
-                return l->slots[at].id_plus_1 - 1;
-    }
+    uint32_t known = sm_locations_find(l->slots, l->slots_capacity, code);
+    if (known != UINT32_MAX)
+        return known;
     if (l->n >= SM_MAX_LOCATIONS ||
         ((uint64_t)l->n * 2 + 2 > l->slots_capacity && !grow_slots(l)) ||
         (l->n == l->capacity && !grow_entries(l))) {

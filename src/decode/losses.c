@@ -88,3 +88,12 @@ size_t sm_trace_losses(const struct sm_trace *t, const struct sm_loss **list) {
     *list = t->losses.list;
     return t->losses.n;
 }
+
+void sm_trace_report_orphans(struct sm_trace *t, uint64_t n, bool exact) {
+    if (n > 0 && !t->orphans_reported)
+        sm_trace_add_loss(t, SM_LOSS_ORPHANS, UINT32_MAX, 0, 0, n, exact,
+                          "%llu promotions or collections are of allocations that are not in the "
+                          "trace",
+                          (unsigned long long)n);
+    t->orphans_reported = true;
+}

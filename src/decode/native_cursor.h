@@ -3,10 +3,8 @@
 #ifndef SM_DECODE_NATIVE_CURSOR_H
 #define SM_DECODE_NATIVE_CURSOR_H
 
+#include "decode/native_codes.h"
 #include "decode/native_internal.h"
-
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* last_ref of one foreign stream in the packet at hand. */
 struct foreign {
@@ -74,8 +72,5 @@ bool sm_native_open_packet(struct sm_stream_cursor *c);
 
 /* Ends the packet at hand at the event that cannot be read; c->why, when set, counts. */
 void sm_native_give_up(struct sm_stream_cursor *c, const char *why);
-
-/* An OWNER record: sets c->owner. */
-void sm_native_read_owner(struct sm_stream_cursor *c, const uint8_t *p, const uint8_t *end);
 
 #endif

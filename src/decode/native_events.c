@@ -10,52 +10,10 @@
      to the front is two shifts and a mask, finding a location among them a zero-lane search.
    - Nothing is cleared between packets: a location's word is set when the packet numbers it.
    - Stacks that nobody asked for are stepped over by their length. */
+#include "decode/native_codes.h"
 #include "decode/native_cursor.h"
 
-/* ---- numbers, unchecked: see the padding ---- */
-
-/* A number and what follows it, in registers: no address is taken of anything in the hot loop. p is
-   NULL when it is not a number of 64 bits. */
-struct number {
-    const uint8_t *p;
-    uint64_t x;
-};
-
-/* Three bytes and more. */
-static __attribute__((noinline)) struct number long_leb(const uint8_t *q) {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 70; shift += 7) {
-        uint64_t b = *q++;
-        if (shift == 63 && b > 1)
-            break;
-        value |= (b & 0x7f) << shift;
-        if (b < 0x80)
-            return (struct number){q, value};
-    }
-    return (struct number){NULL, 0};
-}
-
-static inline struct number leb(const uint8_t *q) {
-    uint64_t b = q[0];
-    if (likely(b < 0x80))
-        return (struct number){q + 1, b};
-    uint64_t b1 = q[1];
-    if (likely(b1 < 0x80))
-        return (struct number){q + 2, (b & 0x7f) | b1 << 7};
-    return long_leb(q);
-}
-
 /* ---- stacks ---- */
-
-/* i to the front of the successors s: those before its place move up by one, the others stay. An
-   absent one takes the place of the fourth. Without a branch. */
-static inline uint64_t to_front(uint64_t s, uint64_t i) {
-    const uint64_t ones = 0x0001000100010001, tops = 0x8000800080008000;
-    uint64_t x = s ^ i * ones;
-    uint64_t zero = ((x - ones) & ~x & tops) | 1ull << 63; /* the lowest mark is a true one */
-    uint64_t from = ~0ull << (__builtin_ctzll(zero) & 48); /* the lanes from its place on */
-    return (s & from << 16) | (s & ~from) << 16 | i;
-}
 
 /* Applies one stack's codes q..end. Returns false on a decoding error (c->why).
 
@@ -156,7 +114,7 @@ static __attribute__((noinline)) void track_cut(struct sm_stream_cursor *c, uint
     if (c->cut_at > kept)
         c->cut_at = 0;
     for (uint32_t d = kept; c->cut_at == 0 && d < c->depth; d++)
-        if (c->locals[d] == c->cut_local)
+        if (c->frames[d] == c->table[c->cut_local].id)
             c->cut_at = d + 1;
 }
 
@@ -271,7 +229,7 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
                 continue;
             }
             if (op == SM_OP_OWNER && !c->measuring)
-                sm_native_read_owner(c, q, q + bytes);
+                c->owner = sm_native_owner(c->t, c->stream, q, q + bytes);
             c->ticks = ticks;
             c->p = q + bytes;
             c->n_read++;

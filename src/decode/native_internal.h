@@ -8,6 +8,7 @@
    native_payload.c  one packet's payload: checksum, decompression; the only user of zstd
    native_events.c   events of one stream: the hot loop
    native_packets.c  what a stream's reader does once per packet
+   batch*.c          a packet at a time into arrays: batch_internal.h
    native.c          the backend: has_object, release
 
    Memory: 72 bytes per packet, names, and per open stream what its current packet needs, which is
@@ -113,6 +114,17 @@ struct sm_native_buffer {
 bool sm_native_payload(struct sm_trace *t, struct sm_native_packet *p,
                        struct sm_native_buffer *buffer, enum sm_loss_kind kind,
                        const uint8_t **data, size_t *bytes);
+/* The same without effects on the trace, so that several threads may do it: NULL, or why not, and *kind changed
+   where another one fits better. *zstd is the caller's context, NULL at first. room() gives space for as many bytes
+   and the padding, or NULL; it is called where the input itself cannot hold the payload. Not for bad packets. */
+const char *sm_native_unpack(const struct sm_trace *t, const struct sm_native_packet *p,
+                             void **zstd, uint8_t *(*room)(void *ctx, size_t bytes_without_padding),
+                             void *ctx, enum sm_loss_kind *kind, const uint8_t **data,
+                             size_t *bytes);
+void sm_native_zstd_free(void *zstd);
+/* Reports, once, that nothing of the packet can be read. */
+void sm_native_unreadable(struct sm_trace *t, struct sm_native_packet *p, enum sm_loss_kind kind,
+                          const char *why);
 void sm_native_buffer_release(struct sm_native *n, struct sm_native_buffer *buffer);
 void sm_native_payload_release(struct sm_native *n);
 
@@ -159,6 +171,24 @@ void sm_native_stream_free(struct sm_stream_cursor *c);
 /* Derives n_events, n_alloc and ts_span of a packet of the side file; with `h` (else NULL) also its
    max_depth and n_cut, which takes the stacks. */
 void sm_native_measure(struct sm_trace *t, struct sm_native_packet *p, struct sm_packet_header *h);
+
+/* How the reading of a packet ended. */
+struct sm_native_outcome {
+    uint32_t n_read; /* events */
+    uint64_t n_alloc;
+    uint64_t left_bytes;  /* of the payload, not read */
+    uint64_t floor_ticks; /* its times were raised to this */
+    uint64_t ticks;       /* of its last event */
+    const char *why;      /* it could not be read to its end; else NULL */
+    bool unsupported;
+};
+
+/* Says what is lost of the packet, once, and brings has_object up to date. */
+void sm_native_close_packet(struct sm_trace *t, struct sm_native_packet *p,
+                            const struct sm_native_outcome *o);
+
+/* Index of the owner that an OWNER record p..end tells of. */
+uint32_t sm_native_owner(struct sm_trace *t, uint32_t stream, const uint8_t *p, const uint8_t *end);
 
 /* ---- native.c ---- */
 bool sm_native_has_object(const struct sm_trace *t, uint32_t stream, uint64_t seq);

@@ -66,7 +66,7 @@ bool sm_native_new_location(struct sm_stream_cursor *c, uint64_t delta) {
     c->n_locations = index;
     c->previous_code += delta;
     c->table[index] = (struct local){0, sm_locations_intern(c->t, c->previous_code), 0};
-    if (c->previous_code == SM_LOCATION_CUT)
+    if (c->previous_code == SM_LOCATION_CUT && c->cut_local == 0)
         c->cut_local = index;
     return true;
 }
@@ -114,54 +114,65 @@ uint64_t *sm_native_last_ref(struct sm_stream_cursor *c, uint64_t stream) {
 
 /* ---- packets ---- */
 
-/* The packet is over, whole (why = NULL) or not: says what is lost, brings has_object up to date. */
-static void close_packet(struct sm_stream_cursor *c) {
-    struct sm_native_packet *p = c->packet;
-    c->packet = NULL;
-    if (c->measuring)
-        return;
-    uint64_t n_alloc = c->next_seq - p->first_seq;
+void sm_native_close_packet(struct sm_trace *t, struct sm_native_packet *p,
+                            const struct sm_native_outcome *o) {
+    uint64_t n_alloc = o->n_alloc;
     if (n_alloc < p->n_alloc) {
         p->n_alloc_readable = (uint32_t)n_alloc;
-        sm_native_damaged(c->t, c->stream);
+        sm_native_damaged(t, p->stream);
     }
     bool from_file = (p->flags & SM_NATIVE_TAIL) == 0;
     if ((p->flags & SM_NATIVE_REPORTED) != 0)
         return;
     uint64_t offset = sm_native_header_offset(p);
-    uint64_t lost = p->n_events > c->n_read ? p->n_events - c->n_read : 0;
+    uint64_t lost = p->n_events > o->n_read ? p->n_events - o->n_read : 0;
     if ((p->flags & SM_NATIVE_CUT) != 0) {
         sm_trace_add_loss(
-            c->t, SM_LOSS_CUT, c->stream, offset,
-            SM_PACKET_HEADER_BYTES + (uint64_t)p->stored_bytes, lost, true,
-            "the file ends inside packet %u of stream %u: %u of its %u events are read",
-            p->packet_seq, c->stream, c->n_read, p->n_events);
-    } else if (c->why != NULL) {
-        sm_trace_add_loss(c->t, c->unsupported ? SM_LOSS_UNSUPPORTED : SM_LOSS_CORRUPT, c->stream,
-                          offset, (uint64_t)(c->end - c->p), lost, from_file,
+            t, SM_LOSS_CUT, p->stream, offset, SM_PACKET_HEADER_BYTES + (uint64_t)p->stored_bytes,
+            lost, true, "the file ends inside packet %u of stream %u: %u of its %u events are read",
+            p->packet_seq, p->stream, o->n_read, p->n_events);
+    } else if (o->why != NULL) {
+        sm_trace_add_loss(t, o->unsupported ? SM_LOSS_UNSUPPORTED : SM_LOSS_CORRUPT, p->stream,
+                          offset, o->left_bytes, lost, from_file,
                           "packet %u of stream %u %s after %u of its %u events: the rest of it is "
                           "lost",
-                          p->packet_seq, c->stream, c->why, c->n_read, p->n_events);
-    } else if (from_file && (c->n_read != p->n_events || n_alloc != p->n_alloc)) {
+                          p->packet_seq, p->stream, o->why, o->n_read, p->n_events);
+    } else if (from_file && (o->n_read != p->n_events || n_alloc != p->n_alloc)) {
         sm_trace_add_loss(
-            c->t, SM_LOSS_CORRUPT, c->stream, offset, 0, lost, true,
+            t, SM_LOSS_CORRUPT, p->stream, offset, 0, lost, true,
             "packet %u of stream %u announces %u events with %u allocations, and holds "
             "%u with %llu",
-            p->packet_seq, c->stream, p->n_events, p->n_alloc, c->n_read,
+            p->packet_seq, p->stream, p->n_events, p->n_alloc, o->n_read,
             (unsigned long long)n_alloc);
-    } else if (c->floor_ticks > p->ts_begin_ticks ||
-               (from_file && c->ticks != p->ts_begin_ticks + p->ts_span_ticks)) {
+    } else if (o->floor_ticks > p->ts_begin_ticks ||
+               (from_file && o->ticks != p->ts_begin_ticks + p->ts_span_ticks)) {
         sm_trace_add_loss(
-            c->t, SM_LOSS_TIME, c->stream, offset, 0, 0, true,
-            c->floor_ticks > p->ts_begin_ticks
+            t, SM_LOSS_TIME, p->stream, offset, 0, 0, true,
+            o->floor_ticks > p->ts_begin_ticks
                 ? "packet %u of stream %u begins before its predecessor ends: its times "
                   "are raised"
                 : "packet %u of stream %u holds times outside its range",
-            p->packet_seq, c->stream);
+            p->packet_seq, p->stream);
     } else {
         return;
     }
     p->flags |= SM_NATIVE_REPORTED;
+}
+
+/* The packet at hand is over. */
+static void close_packet(struct sm_stream_cursor *c) {
+    struct sm_native_packet *p = c->packet;
+    c->packet = NULL;
+    if (c->measuring)
+        return;
+    struct sm_native_outcome outcome = {.n_read = c->n_read,
+                                        .n_alloc = c->next_seq - p->first_seq,
+                                        .left_bytes = (uint64_t)(c->end - c->p),
+                                        .floor_ticks = c->floor_ticks,
+                                        .ticks = c->ticks,
+                                        .why = c->why,
+                                        .unsupported = c->unsupported};
+    sm_native_close_packet(c->t, p, &outcome);
 }
 
 /* Begins the packet with payload data..data + bytes: all coding state is empty. */
@@ -221,8 +232,9 @@ void sm_native_give_up(struct sm_stream_cursor *c, const char *why) {
     c->p = c->end;
 }
 
-void sm_native_read_owner(struct sm_stream_cursor *c, const uint8_t *p, const uint8_t *end) {
-    struct sm_owner owner = {.stream = c->stream, .name = ""};
+uint32_t sm_native_owner(struct sm_trace *t, uint32_t stream, const uint8_t *p,
+                         const uint8_t *end) {
+    struct sm_owner owner = {.stream = stream, .name = ""};
     char name[256];
     while (p < end) {
         uint64_t tag, bytes, x = 0;
@@ -256,7 +268,7 @@ void sm_native_read_owner(struct sm_stream_cursor *c, const uint8_t *p, const ui
         }
         p += bytes;
     }
-    c->owner = sm_trace_add_owner(c->t, &owner);
+    return sm_trace_add_owner(t, &owner);
 }
 
 /* ---- cursors ---- */

@@ -40,9 +40,7 @@ void sm_native_buffer_release(struct sm_native *n, struct sm_native_buffer *b) {
 }
 
 void sm_native_payload_release(struct sm_native *n) {
-#ifdef SM_HAVE_ZSTD
-    ZSTD_freeDCtx(n->zstd);
-#endif
+    sm_native_zstd_free(n->zstd);
     n->zstd = NULL;
 }
 
@@ -58,13 +56,13 @@ bool sm_native_payload_holds(const struct sm_trace *t, const struct sm_native_pa
 
 #ifdef SM_HAVE_ZSTD
 /* NULL, or why not. */
-static const char *unpack(struct sm_native *n, const uint8_t *from,
-                          const struct sm_native_packet *p, struct sm_native_buffer *b) {
-    if (n->zstd == NULL)
-        n->zstd = ZSTD_createDCtx();
-    if (n->zstd == NULL || !buffer_room(n, b, p->raw_bytes))
+static const char *unpack(void **zstd, const uint8_t *from, const struct sm_native_packet *p,
+                          uint8_t *to) {
+    if (*zstd == NULL)
+        *zstd = ZSTD_createDCtx();
+    if (*zstd == NULL)
         return "needs more memory than a reader takes";
-    size_t size = ZSTD_decompressDCtx(n->zstd, b->data, p->raw_bytes, from, p->stored_bytes);
+    size_t size = ZSTD_decompressDCtx(*zstd, to, p->raw_bytes, from, p->stored_bytes);
     if (ZSTD_isError(size))
         return "does not decompress";
     if (size != p->raw_bytes)
@@ -73,6 +71,52 @@ static const char *unpack(struct sm_native *n, const uint8_t *from,
 }
 #endif
 
+const char *sm_native_unpack(const struct sm_trace *t, const struct sm_native_packet *p,
+                             void **zstd, uint8_t *(*room)(void *ctx, size_t bytes_without_padding),
+                             void *ctx, enum sm_loss_kind *kind, const uint8_t **data,
+                             size_t *bytes) {
+    const struct sm_native *n = t->backend_data;
+    const uint8_t *from = stored(t, p);
+    if ((p->flags & (SM_NATIVE_CUT | SM_NATIVE_CHECKED)) == 0 && !sm_native_payload_holds(t, p))
+        return "is damaged (its checksum does not hold)";
+    *bytes = p->codec == SM_CODEC_NONE ? p->stored_bytes : p->raw_bytes;
+    if (p->codec == SM_CODEC_NONE) {
+        uint64_t limit = (p->flags & SM_NATIVE_TAIL) != 0 ? n->tail->bytes : t->input.bytes;
+        *data = from;
+        if (limit - p->offset - p->stored_bytes >= SM_NATIVE_PADDING)
+            return NULL;
+    } else if ((p->flags & SM_NATIVE_CUT) != 0) {
+        *kind = SM_LOSS_CUT;
+        return "is cut and compressed";
+    }
+#ifndef SM_HAVE_ZSTD
+    (void)zstd;
+    if (p->codec != SM_CODEC_NONE) {
+        *kind = SM_LOSS_UNSUPPORTED;
+        return "is compressed by zstd, which this build cannot read";
+    }
+#endif
+    uint8_t *to = room(ctx, *bytes);
+    if (to == NULL)
+        return "needs more memory than a reader takes";
+    *data = to;
+    memset(to + *bytes, 0, SM_NATIVE_PADDING);
+#ifdef SM_HAVE_ZSTD
+    if (p->codec != SM_CODEC_NONE)
+        return unpack(zstd, from, p, to);
+#endif
+    memcpy(to, from, *bytes);
+    return NULL;
+}
+
+void sm_native_zstd_free(void *zstd) {
+#ifdef SM_HAVE_ZSTD
+    ZSTD_freeDCtx(zstd);
+#else
+    (void)zstd;
+#endif
+}
+
 void sm_native_damaged(struct sm_trace *t, uint32_t stream) {
     struct sm_native *n = t->backend_data;
     uint32_t index = n->streams == NULL ? UINT32_MAX : sm_trace_stream_index(t, stream);
@@ -80,8 +124,8 @@ void sm_native_damaged(struct sm_trace *t, uint32_t stream) {
         n->streams[index].contiguous = false;
 }
 
-static bool give_up(struct sm_trace *t, struct sm_native_packet *p, enum sm_loss_kind kind,
-                    const char *why) {
+void sm_native_unreadable(struct sm_trace *t, struct sm_native_packet *p, enum sm_loss_kind kind,
+                          const char *why) {
     if ((p->flags & SM_NATIVE_REPORTED) == 0)
         sm_trace_add_loss(t, kind, p->stream, sm_native_header_offset(p),
                           SM_PACKET_HEADER_BYTES + (uint64_t)p->stored_bytes, p->n_events, true,
@@ -90,7 +134,16 @@ static bool give_up(struct sm_trace *t, struct sm_native_packet *p, enum sm_loss
     p->flags |= SM_NATIVE_REPORTED | SM_NATIVE_BAD;
     p->n_alloc_readable = 0;
     sm_native_damaged(t, p->stream);
-    return false;
+}
+
+struct buffer_of {
+    struct sm_native *n;
+    struct sm_native_buffer *buffer;
+};
+
+static uint8_t *into_buffer(void *ctx, size_t bytes) {
+    const struct buffer_of *b = ctx;
+    return buffer_room(b->n, b->buffer, bytes) ? b->buffer->data : NULL;
 }
 
 bool sm_native_payload(struct sm_trace *t, struct sm_native_packet *p,
@@ -99,34 +152,9 @@ bool sm_native_payload(struct sm_trace *t, struct sm_native_packet *p,
     struct sm_native *n = t->backend_data;
     if ((p->flags & SM_NATIVE_BAD) != 0)
         return false;
-    const uint8_t *from = stored(t, p);
-    if ((p->flags & (SM_NATIVE_CUT | SM_NATIVE_CHECKED)) == 0 && !sm_native_payload_holds(t, p))
-        return give_up(t, p, kind, "is damaged (its checksum does not hold)");
-    if (p->codec == SM_CODEC_NONE) {
-        uint64_t limit = (p->flags & SM_NATIVE_TAIL) != 0 ? n->tail->bytes : t->input.bytes;
-        if (limit - p->offset - p->stored_bytes < SM_NATIVE_PADDING) {
-            if (!buffer_room(n, buffer, p->stored_bytes))
-                return give_up(t, p, kind, "needs more memory than a reader takes");
-            memcpy(buffer->data, from, p->stored_bytes);
-            memset(buffer->data + p->stored_bytes, 0, SM_NATIVE_PADDING);
-            from = buffer->data;
-        }
-        *data = from;
-        *bytes = p->stored_bytes;
-        return true;
-    }
-    if ((p->flags & SM_NATIVE_CUT) != 0)
-        return give_up(t, p, SM_LOSS_CUT, "is cut and compressed");
-#ifdef SM_HAVE_ZSTD
-    const char *why = unpack(n, from, p, buffer);
+    struct buffer_of room = {n, buffer};
+    const char *why = sm_native_unpack(t, p, &n->zstd, into_buffer, &room, &kind, data, bytes);
     if (why != NULL)
-        return give_up(t, p, kind, why);
-    memset(buffer->data + p->raw_bytes, 0, SM_NATIVE_PADDING);
-    *data = buffer->data;
-    *bytes = p->raw_bytes;
-    return true;
-#else
-    return give_up(t, p, SM_LOSS_UNSUPPORTED,
-                   "is compressed by zstd, which this build cannot read");
-#endif
+        sm_native_unreadable(t, p, kind, why);
+    return why == NULL;
 }

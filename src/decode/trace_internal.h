@@ -99,6 +99,9 @@ void sm_trace_add_loss(struct sm_trace *t, enum sm_loss_kind kind, uint32_t stre
                        uint64_t bytes, uint64_t events, bool events_known, const char *format, ...)
     __attribute__((format(printf, 8, 9)));
 
+/* References without allocation, counted by the first pass that came to the end; later ones are ignored. */
+void sm_trace_report_orphans(struct sm_trace *t, uint64_t n, bool exact);
+
 /* ---- texts ---- */
 
 /* Copies into the arena, NUL-terminated; "" when out of memory, never NULL. The second gives equal
@@ -110,6 +113,9 @@ const char *sm_trace_intern(struct sm_trace *t, const void *text, size_t bytes);
 
 /* The dense id of a code, new ones get the next. */
 uint32_t sm_locations_intern(struct sm_trace *t, uint64_t code);
+
+/* The id of a code in a table of slots, UINT32_MAX = none. Reads nothing else. */
+uint32_t sm_locations_find(const struct sm_location_slot *slots, uint32_t capacity, uint64_t code);
 
 /* Announces the locations of an id, outermost first; file and function must be interned
    (sm_trace_intern); the list is copied. The first announcement stays. */

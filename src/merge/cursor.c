@@ -194,13 +194,7 @@ static void break_circle(struct sm_cursor *c) {
 static void report_at_end(struct sm_cursor *c) {
     if (c->t->orphans_reported)
         return;
-    c->t->orphans_reported = true;
-    if (c->orphans > 0)
-        sm_trace_add_loss(c->t, SM_LOSS_ORPHANS, UINT32_MAX, 0, 0, c->orphans,
-                          c->mode != SEQUENTIAL,
-                          "%llu promotions or collections are of allocations that are not in the "
-                          "trace",
-                          (unsigned long long)c->orphans);
+    sm_trace_report_orphans(c->t, c->orphans, c->mode != SEQUENTIAL);
     if (c->early > 0)
         sm_trace_add_loss(c->t, SM_LOSS_TIME, UINT32_MAX, 0, 0, 0, true,
                           "%llu events come before the allocation of their object, because streams "
