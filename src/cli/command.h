@@ -66,10 +66,29 @@ int sm_usage_error(const struct sm_invocation *in, const char *format, ...)
 /* Prints "statmem: message" to stderr; returns SM_EXIT_TROUBLE. */
 int sm_trouble(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* clang-format off: one a line */
-extern const struct sm_command sm_cmd_record, sm_cmd_view, sm_cmd_info, sm_cmd_top, sm_cmd_tree,
-    sm_cmd_timeline, sm_cmd_peak, sm_cmd_leaks, sm_cmd_temporary, sm_cmd_sizes, sm_cmd_lifetimes,
-    sm_cmd_domains, sm_cmd_query, sm_cmd_diff, sm_cmd_dump, sm_cmd_convert, sm_cmd_cache,
+/* One a line: */
+/* clang-format off */
+extern const struct sm_command
+    sm_cmd_record,
+    sm_cmd_view,
+    sm_cmd_info,
+    sm_cmd_top,
+    sm_cmd_tree,
+    sm_cmd_timeline,
+    sm_cmd_peak,
+    sm_cmd_leaks,
+    sm_cmd_temporary,
+    sm_cmd_sizes,
+    sm_cmd_lifetimes,
+    sm_cmd_domains,
+    sm_cmd_query,
+    sm_cmd_diff,
+    sm_cmd_dump,
+    sm_cmd_convert,
+    sm_cmd_strip,
+    sm_cmd_subsample,
+    sm_cmd_merge,
+    sm_cmd_cache,
     sm_cmd_doctor;
 /* clang-format on */
 

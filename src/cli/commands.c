@@ -2,7 +2,8 @@
 #include "cli/command.h"
 
 const struct sm_command *const sm_commands[] = {
-    /* clang-format off: one a line */
+    /* One a line: */
+    /* clang-format off */
     &sm_cmd_record,
     &sm_cmd_view,
     &sm_cmd_info,
@@ -19,6 +20,9 @@ const struct sm_command *const sm_commands[] = {
     &sm_cmd_diff,
     &sm_cmd_dump,
     &sm_cmd_convert,
+    &sm_cmd_strip,
+    &sm_cmd_subsample,
+    &sm_cmd_merge,
     &sm_cmd_cache,
     &sm_cmd_doctor,
     NULL,

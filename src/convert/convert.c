@@ -21,7 +21,7 @@ void sm_event_codes(const struct sm_trace *t, const struct sm_event *e, struct s
 
 /* A trace that was closed keeps the figures of its END. What was lost of it, now or earlier (the reader
    reports that too), stays known. */
-static struct sm_end end_of(const struct sm_trace *t) {
+struct sm_end sm_convert_end_of(const struct sm_trace *t) {
     struct sm_end end = *sm_trace_end(t);
     const struct sm_loss *losses;
     size_t n = sm_trace_losses(t, &losses);
@@ -79,8 +79,8 @@ static enum sm_status copy_events(struct sm_trace *t, struct sm_native_writer *w
     return status;
 }
 
-static enum sm_status copy_names(struct sm_trace *t, struct sm_native_writer *w,
-                                 struct sm_error *err) {
+enum sm_status sm_convert_names(struct sm_trace *t, struct sm_native_writer *w,
+                                struct sm_error *err) {
     uint32_t n = sm_trace_n_locations(t);
     for (uint32_t id = 0; id < n; id++) {
         const struct sm_location *list;
@@ -108,9 +108,9 @@ enum sm_status sm_convert_to_native(struct sm_trace *t, FILE *out,
         return SM_FAILED;
     enum sm_status status = copy_events(t, w, result, err);
     if (status == SM_OK)
-        status = copy_names(t, w, err);
+        status = sm_convert_names(t, w, err);
     if (status == SM_OK) {
-        struct sm_end end = end_of(t);
+        struct sm_end end = sm_convert_end_of(t);
         status = sm_native_writer_close(w, &end, err);
     }
     sm_native_writer_free(w);

@@ -19,4 +19,12 @@ struct sm_code_buffer {
 };
 void sm_event_codes(const struct sm_trace *t, const struct sm_event *e, struct sm_code_buffer *b);
 
+/* Names of all locations into a native trace. */
+struct sm_native_writer;
+enum sm_status sm_convert_names(struct sm_trace *t, struct sm_native_writer *w,
+                                struct sm_error *err);
+
+/* What the END of a trace made of `t` tells: its own figures, and what was lost of it. */
+struct sm_end sm_convert_end_of(const struct sm_trace *t);
+
 #endif

@@ -132,7 +132,7 @@ static uint32_t n_changed(const struct sm_diff *d) {
 static void value_cell(struct sm_table *t, enum sm_style style, const struct sm_diff *d, double v,
                        bool sign) {
     char a[SM_NUMBER_BYTES];
-    const char *before = !sign ? "" : v < 0 ? "-" : "+";
+    const char *before = !sign || v == 0 ? "" : v < 0 ? "-" : "+";
     sm_table_cellf(t, style, "%s%s", before,
                    sm_show_value(a, d->asked[0], sm_weight_measure(&d->weighers[0].weight),
                                  sign ? fabs(v) : v));

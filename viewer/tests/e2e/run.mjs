@@ -145,7 +145,7 @@ await check("V3, V4: curves, wall clock, drag selects a range", async () => {
   await page.waitForFunction(() => !document.querySelector("main .stale, main .busy"));
   // What is filtered stands before everything: two curves.
   equal(await page.locator("table[aria-label=curves] tbody tr").count(), 2);
-  await page.getByLabel("Time", { exact: true }).selectOption("wall");
+  await page.locator("label.choice", { hasText: "wall clock" }).locator("select").selectOption("wall");
   holds(page.url().includes("wall=1"), "in the address");
 });
 for (const [id, filter] of [
