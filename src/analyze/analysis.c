@@ -160,6 +160,18 @@ double sm_row_variance(const struct sm_analysis *a, uint32_t row) {
 struct sm_estimate sm_sum_estimate(const struct sm_analysis *a, const struct sm_sum *sum) {
     if (!a->mixed)
         return sm_estimate(sum->units, a->meta.sample_rate, a->word_bytes);
+    double rate = a->meta.sample_rate, interval = a->byte_interval;
+    if (sum->units == 0) {
+        /* Nothing was seen, of either kind. */
+        struct sm_estimate none = sm_estimate(0, rate, a->word_bytes);
+        struct sm_byte_sum zero = {0};
+        struct sm_estimate e = sm_byte_estimate(&zero, interval);
+        e.high = rate > 0 ? fmax(e.high, none.high) : e.high;
+        e.exact = e.high <= 0;
+        return e;
+    }
+    if (rate > 0 && sum->units == sum->samples * a->sample_units)
+        return sm_estimate(sum->samples, rate, a->word_bytes); /* of Memprof's alone */
     double value = (double)sum->units * a->bytes_per_unit;
     double half = Z * sqrt(sum->variance > 0 ? sum->variance : 0) * a->bytes_per_unit;
     return (struct sm_estimate){.samples = sum->samples,

@@ -140,10 +140,11 @@ struct sm_trace_mark {
 
 /* Live memory at its largest: after the allocation of `row`. */
 struct sm_peak {
-    uint64_t units;
-    int64_t ns;     /* when it was reached first */
-    uint32_t row;   /* the allocation that reached it; UINT32_MAX when nothing was allocated */
-    uint32_t freed; /* how many of free_order had ended by then */
+    uint64_t units, samples;
+    double variance; /* units squared; of mixed traces only */
+    int64_t ns;      /* when it was reached first */
+    uint32_t row;    /* the allocation that reached it; UINT32_MAX when nothing was allocated */
+    uint32_t freed;  /* how many of free_order had ended by then */
 };
 
 struct sm_analysis {
@@ -175,7 +176,7 @@ struct sm_analysis {
     const struct sm_loss *losses;
     struct sm_peak peak; /* of all rows */
 
-    bool used_tail;  /* events were taken from the side file */
+    bool used_tail; /* events were taken from the side file */
     bool from_cache;
     const char *path;
     struct sm_analysis_private *private_data;
@@ -281,8 +282,8 @@ static inline void sm_sum_add(struct sm_sum *to, const struct sm_sum *x) {
 }
 
 /* The estimate in bytes of a sum, with its interval. For a sum of Memprof samples it is
-   analyze/estimate.h's; where byte-sampled rows take part, value +- 1.96 standard deviations, not below what was
-   seen. `value` is NAN when the trace tells no rate. */
+   analyze/estimate.h's, in mixed traces too; where byte-sampled rows take part, value +- 1.96 standard
+   deviations. `value` is NAN when the trace tells no rate. */
 struct sm_estimate sm_sum_estimate(const struct sm_analysis *a, const struct sm_sum *sum);
 
 #endif

@@ -3,6 +3,7 @@
    one merged order. */
 #include "analyze/curve.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 
 struct peak_chunk {
     int64_t sum, high;
+    int64_t samples, high_samples; /* in mixed traces; else they are the units */
+    double variance, high_variance;
     uint32_t row, freed; /* of `high` */
     bool any;
 };
@@ -25,6 +28,15 @@ struct peak_work {
     struct peak_chunk *results;
 };
 
+static inline void count(struct peak_chunk *r, const struct sm_analysis *a, uint32_t row,
+                         int sign) {
+    r->sum += sign * (int64_t)sm_row_units(a, row);
+    if (a->mixed) {
+        r->samples += sign * (int64_t)sm_row_samples(a, row);
+        r->variance += sign * sm_row_variance(a, row);
+    }
+}
+
 static void peak_chunk(void *ctx, unsigned task) {
     struct peak_work *w = ctx;
     const struct sm_analysis *a = w->a;
@@ -34,14 +46,16 @@ static void peak_chunk(void *ctx, unsigned task) {
         for (uint32_t k = walk.free_from; k < walk.free_to; k++) {
             uint32_t row = a->rows.free_order[k];
             if (sm_selected(w->s, row))
-                r.sum -= (int64_t)sm_row_units(a, row);
+                count(&r, a, row, -1);
         }
         if (walk.row == UINT32_MAX || !sm_selected(w->s, walk.row))
             continue;
-        r.sum += (int64_t)sm_row_units(a, walk.row);
+        count(&r, a, walk.row, 1);
         if (!r.any || r.sum > r.high) {
             r.any = true;
             r.high = r.sum;
+            r.high_samples = r.samples;
+            r.high_variance = r.variance;
             r.row = walk.row;
             r.freed = walk.free_to;
         }
@@ -56,14 +70,22 @@ struct sm_peak sm_selection_peak(const struct sm_analysis *a, const struct sm_se
     w.results = sm_alloc_zero(w.chunks.n, sizeof *w.results);
     sm_parallel(w.chunks.n, threads, peak_chunk, &w);
     struct sm_peak peak = {.row = UINT32_MAX};
-    int64_t sum = 0;
+    int64_t sum = 0, samples = 0;
+    double variance = 0;
     for (unsigned i = 0; i < w.chunks.n; i++) {
         const struct peak_chunk *r = &w.results[i];
         if (r->any && sum + r->high > (int64_t)peak.units)
-            peak = (struct sm_peak){
-                .units = (uint64_t)(sum + r->high), .row = r->row, .freed = r->freed};
+            peak = (struct sm_peak){.units = (uint64_t)(sum + r->high),
+                                    .samples = (uint64_t)(samples + r->high_samples),
+                                    .variance = fmax(0, variance + r->high_variance),
+                                    .row = r->row,
+                                    .freed = r->freed};
         sum += r->sum;
+        samples += r->samples;
+        variance += r->variance;
     }
+    if (!a->mixed)
+        peak.samples = peak.units;
     if (peak.row != UINT32_MAX)
         peak.ns = sm_row_alloc_ns(a, peak.row);
     free(w.results);
@@ -137,7 +159,12 @@ static void change(const struct curve_work *w, struct series *all, struct cell *
         s->variance += (double)sign * sm_row_variance(w->a, row);
     }
     if (allocated && (!s->peak.any || s->live > s->peak.high))
-        s->peak = (struct peak_chunk){.any = true, .high = s->live, .row = row, .freed = freed};
+        s->peak = (struct peak_chunk){.any = true,
+                                      .high = s->live,
+                                      .high_samples = s->samples,
+                                      .high_variance = s->variance,
+                                      .row = row,
+                                      .freed = freed};
     if (span == SPAN_BEFORE) {
         s->live_before = s->live;
         s->samples_before = s->samples;
@@ -219,6 +246,8 @@ static void combine(const struct curve_work *w, uint32_t k) {
         const struct series *s = &w->series[(size_t)i * c->n_series + k];
         if (s->peak.any && base.live + s->peak.high > (int64_t)peak->units)
             *peak = (struct sm_peak){.units = (uint64_t)(base.live + s->peak.high),
+                                     .samples = (uint64_t)(base.samples + s->peak.high_samples),
+                                     .variance = fmax(0, base.variance + s->peak.high_variance),
                                      .row = s->peak.row,
                                      .freed = s->peak.freed,
                                      .ns = sm_row_alloc_ns(w->a, s->peak.row)};
@@ -231,6 +260,8 @@ static void combine(const struct curve_work *w, uint32_t k) {
         base.samples += s->samples;
         base.variance += s->variance;
     }
+    if (!w->a->mixed)
+        peak->samples = peak->units;
     for (uint32_t p = 0; p < c->n_points; p++) {
         if (!touched[p]) {
             points[p] = level;

@@ -106,7 +106,10 @@ void sm_show_heading(struct sm_buffer *out, const struct sm_asked *q) {
     if (a->meta.sample_rate > 0)
         sm_buffer_printf(out, ", 1 sample per %s",
                          sm_number_bytes(n, a->word_bytes / a->meta.sample_rate, false));
-    else
+    if (a->byte_interval > 0)
+        sm_buffer_printf(out, ", 1 native sample per %s",
+                         sm_number_bytes(n, a->byte_interval, false));
+    if (!(a->meta.sample_rate > 0) && !(a->byte_interval > 0))
         sm_buffer_text(out, ", sampling rate unknown");
     sum_in_heading(out, q, "\nallocated ", NULL, SM_WEIGHT_ALLOCATED, &peak);
     sum_in_heading(out, q, ", peak live ", NULL, SM_WEIGHT_LIVE_PEAK, &peak);

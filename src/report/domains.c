@@ -118,18 +118,9 @@ static void value_name(const struct sm_domains_report *r, uint32_t value, struct
         sm_buffer_text(out, "another domain");
 }
 
-/* The sum behind a group's own peak. What a peak's rows vary by is not kept: in mixed traces their part of the
-   variance of all that the group allocated stands for it, which is not below the truth in the mean. */
 static struct sm_sum peak_sum(const struct sm_domains_report *r, const struct sm_group_row *g) {
     const struct sm_peak *p = &r->curve.peaks[g->value[0]];
-    const struct sm_sum *all = &g->sums[SM_DOMAIN_ALLOCATED];
-    struct sm_sum sum = {.units = p->units, .samples = p->units};
-    if (r->asked->a->mixed) {
-        double part = all->units > 0 ? (double)p->units / (double)all->units : 0;
-        sum.samples = (uint64_t)llround((double)all->samples * part);
-        sum.variance = all->variance * part;
-    }
-    return sum;
+    return (struct sm_sum){.units = p->units, .samples = p->samples, .variance = p->variance};
 }
 
 /* ---- text ---- */

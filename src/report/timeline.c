@@ -261,7 +261,8 @@ void sm_timeline_members(struct sm_json *j, const struct sm_timeline *t) {
         json_column(j, "high", t, s, HIGH);
         json_column(j, "allocated", t, s, ALLOCATED);
         json_column(j, "freed", t, s, FREED);
-        struct sm_sum sum = {.units = s->peak.units, .samples = s->peak.units};
+        struct sm_sum sum = {
+            .units = s->peak.units, .samples = s->peak.samples, .variance = s->peak.variance};
         struct sm_estimate e = sm_sum_estimate(t->asked->a, &sum);
         sm_json_estimate(j, "peak", &e, 0);
         sm_json_i64(j, "peak_ns", s->peak.ns);

@@ -90,7 +90,8 @@ static void time_axis(struct sm_buffer *out, const struct sm_timeline *t, unsign
 static void series_head(struct sm_buffer *out, const struct sm_timeline *t,
                         const struct sm_series *s) {
     char a[SM_NUMBER_BYTES], b[SM_NUMBER_BYTES];
-    struct sm_sum sum = {.units = s->peak.units, .samples = s->peak.units};
+    struct sm_sum sum = {
+        .units = s->peak.units, .samples = s->peak.samples, .variance = s->peak.variance};
     struct sm_estimate e = sm_sum_estimate(t->asked->a, &sum);
     sm_text_safe(out, s->name, strlen(s->name));
     if (isnan(e.value))

@@ -3,10 +3,10 @@
    Usage: mktrace TEXT TRACE
 
      meta KEY VALUE              executable, host, context, params, ocaml, writer, args (words), rate,
-                                 rate_origin, word_bits, pid, session, start_ns, depth_limit, mode, kind
+                                 native_interval, rate_origin, word_bits, pid, session, start_ns, depth_limit, mode, kind
      loc CODE FILE FUNCTION LINE START END [FLAGS]
                                  repeated for one code: inlined, outermost first
-     owner STREAM DOMAIN TID [NAME]   from here on
+     owner STREAM DOMAIN TID [NAME]   from here on; DOMAIN native: a thread of no domain
      at TICKS                    since the start
      alloc STREAM:SEQ SIZE SAMPLES HEAP [origin=N] [bytes] [CODE,CODE,...]   outermost first
      promote STREAM STREAM:SEQ   the stream that does it, the object
@@ -139,6 +139,7 @@ static void set_meta(struct maker *m, char **rest) {
       numbers[] = {{"rate_origin", SM_META_RATE_ORIGIN},
                    {"depth_limit", SM_META_DEPTH_LIMIT},
                    {"mode", SM_META_MODE},
+                   {"native_interval", SM_META_NATIVE_INTERVAL},
                    {"kind", SM_META_OCAML_KIND},
                    {"parent_pid", SM_META_PARENT_PID},
                    {"imported", SM_META_IMPORTED_FROM}};
@@ -273,9 +274,12 @@ static void owner(struct maker *m, char **rest) {
     uint8_t room[4096];
     struct sm_tlv_writer w = {room, sizeof room, 0, false};
     uint32_t s = stream(m, rest);
-    sm_tlv_leb(&w, SM_OWNER_DOMAIN, number(m, rest));
+    char *domain = must(m, rest, "domain");
+    bool native = strcmp(domain, "native") == 0;
+    if (!native)
+        sm_tlv_leb(&w, SM_OWNER_DOMAIN, strtoull(domain, NULL, 0));
     sm_tlv_leb(&w, SM_OWNER_TID, number(m, rest));
-    sm_tlv_leb(&w, SM_OWNER_KIND, SM_OWNER_OCAML);
+    sm_tlv_leb(&w, SM_OWNER_KIND, native ? SM_OWNER_NATIVE : SM_OWNER_OCAML);
     char *name = word(rest);
     if (name != NULL)
         sm_tlv_text(&w, SM_OWNER_NAME, name);
