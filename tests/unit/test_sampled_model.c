@@ -143,7 +143,7 @@ static void run_once(struct choices *c, int most_preemptions) {
 
 /* ---- what is checked ---- */
 
-/* Three addresses of one home on the first level, two of them also on the second. */
+/* Addresses of one home on the first level, three of them also on the second; all share a counter of the filter. */
 static const void *keys[4];
 
 static const void *key_with(unsigned home0, unsigned home1, const void *unlike,
@@ -151,7 +151,8 @@ static const void *key_with(unsigned home0, unsigned home1, const void *unlike,
     for (uintptr_t p = 16;; p += 16) {
         uint64_t hash = (p >> 3) * 0x9E3779B97F4A7C15ull;
         if (hash >> 63 == home0 && hash >> 62 == (home0 << 1 | home1) &&
-            (const void *)p != unlike && (const void *)p != or_unlike)
+            sm_sampled_filter_index(p) == 5 && (const void *)p != unlike &&
+            (const void *)p != or_unlike)
             return (const void *)p;
     }
 }
