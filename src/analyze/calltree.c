@@ -93,28 +93,33 @@ static uint32_t folded(struct sm_code_tree *t, uint32_t site) {
     return sm_code_tree_child(t, sm_code_tree_child(t, 0, SM_LOC_FOLDED), site);
 }
 
-uint32_t sm_code_path_follow(struct sm_code_path *p, struct sm_code_tree *t,
-                             const struct sm_event *e) {
-    if (e->flags & SM_EVENT_STACK_LOST) {
-        p->n = 0;
+uint32_t sm_code_path_follow(struct sm_code_path *p, struct sm_code_tree *t, const uint32_t *suffix,
+                             size_t kept, size_t n_frames, unsigned flags) {
+    if (flags & SM_EVENT_STACK_LOST) {
+        p->n = p->n_nodes = 0;
         return sm_code_tree_child(t, 0, SM_LOC_LOST);
     }
-    if (e->n_frames == 0) {
-        p->n = 0;
+    if (n_frames > p->frames_capacity) {
+        p->frames = sm_grow(p->frames, &p->frames_capacity, n_frames, sizeof *p->frames);
+        p->nodes = sm_grow(p->nodes, &p->nodes_capacity, n_frames, sizeof *p->nodes);
+    }
+    for (size_t i = kept; i < n_frames; i++)
+        p->frames[i] = suffix[i - kept];
+    p->n = n_frames;
+    if (p->n_nodes > kept)
+        p->n_nodes = kept;
+    if (n_frames == 0)
         return sm_code_tree_child(t, 0, SM_LOC_EMPTY);
-    }
-    size_t keep = e->common_prefix < p->n ? e->common_prefix : p->n;
-    if (keep > e->n_frames)
-        keep = e->n_frames;
-    if (e->n_frames > p->capacity)
-        p->nodes = sm_grow(p->nodes, &p->capacity, e->n_frames, sizeof *p->nodes);
-    uint32_t node = keep > 0 ? p->nodes[keep - 1] : 0;
-    if (t->n > t->max_nodes) {
-        p->n = 0; /* its nodes are not those of its frames */
-        return folded(t, e->frames[e->n_frames - 1]);
-    }
-    for (size_t i = keep; i < e->n_frames; i++)
-        p->nodes[i] = node = sm_code_tree_child(t, node, e->frames[i]);
-    p->n = e->n_frames;
+    if (__builtin_expect(t->n > t->max_nodes, 0))
+        return folded(t, p->frames[n_frames - 1]);
+    uint32_t node = p->n_nodes > 0 ? p->nodes[p->n_nodes - 1] : 0;
+    for (size_t i = p->n_nodes; i < n_frames; i++)
+        p->nodes[i] = node = sm_code_tree_child(t, node, p->frames[i]);
+    p->n_nodes = n_frames;
     return node;
+}
+
+void sm_code_path_release(struct sm_code_path *p) {
+    free(p->frames);
+    free(p->nodes);
 }

@@ -53,14 +53,17 @@ static inline uint32_t sm_code_tree_child(struct sm_code_tree *t, uint32_t paren
     return sm_code_tree_find(t, parent, location);
 }
 
-/* Where a stream is in the tree: the nodes of its last stack by depth. */
+/* Where a stream is in the tree: its last stack, and the nodes of its first `n_nodes` frames. */
 struct sm_code_path {
-    uint32_t *nodes;
-    size_t n, capacity;
+    uint32_t *frames, *nodes;
+    size_t n, n_nodes;
+    size_t frames_capacity, nodes_capacity;
 };
-/* The innermost node of an allocation's stack. */
-uint32_t sm_code_path_follow(struct sm_code_path *p, struct sm_code_tree *t,
-                             const struct sm_event *e);
+/* The innermost node of a stack that is the last one's first `kept` frames and then `suffix`, n_frames in all. `kept` is at
+   most path->n. flags: enum sm_event_flag. */
+uint32_t sm_code_path_follow(struct sm_code_path *p, struct sm_code_tree *t, const uint32_t *suffix,
+                             size_t kept, size_t n_frames, unsigned flags);
+void sm_code_path_release(struct sm_code_path *p);
 
 /* Final columns: those of struct sm_calltree, and where each code node's rows go. */
 struct sm_tree_columns {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/build.h"
+#include "decode/batch.h"
 #include "merge/cursor.h"
 #include "util/memory.h"
 
@@ -38,7 +39,7 @@ static void release_stream(struct sm_raw_stream *s) {
     sm_vec_release(&s->wide_sizes);
     sm_vec_release(&s->wide_samples);
     sm_map_release(&s->odd);
-    free(s->path.nodes);
+    sm_code_path_release(&s->path);
 }
 
 void sm_build_release(struct sm_build *b) {
@@ -143,6 +144,7 @@ static void push_wide(struct sm_vec *v, uint32_t row, uint64_t value) {
     *(struct sm_wide *)sm_vec_push(v, sizeof w) = w;
 }
 
+/* The event's frames are those beyond its common prefix, which the stream's path has. */
 static void read_alloc(struct sm_build *b, struct sm_raw_stream *s, const struct sm_event *e) {
     uint32_t row = s->n_rows;
     uint32_t class_id = class_of(b, s, e);
@@ -152,7 +154,8 @@ static void read_alloc(struct sm_build *b, struct sm_raw_stream *s, const struct
     r->samples = e->n_samples < SM_ROW_MANY ? (uint8_t)e->n_samples : SM_ROW_MANY;
     r->class_id = class_id;
     r->promote_age = r->free_age = SM_ROW_NEVER;
-    r->code_node = sm_code_path_follow(&s->path, &b->codes, e);
+    r->code_node = sm_code_path_follow(&s->path, &b->codes, e->frames, e->common_prefix,
+                                       e->n_frames, e->flags);
     if (r->size == SM_ROW_ESCAPE)
         push_wide(&s->wide_sizes, row, e->size);
     if (r->samples == SM_ROW_MANY)
@@ -337,7 +340,23 @@ static void note_time(struct sm_build *b, uint64_t ticks) {
     b->any = true;
 }
 
-enum sm_status sm_build_read(struct sm_build *b, unsigned threads, struct sm_error *err) {
+/* ---- by a cursor: memtrace ---- */
+
+static bool room_for_row(const struct sm_build *b) {
+    return b->n_rows < UINT32_MAX - 1;
+}
+
+/* The event's frames become those beyond what the path has of them. */
+static void keep_prefix(const struct sm_code_path *path, struct sm_event *e) {
+    uint32_t kept = e->common_prefix < e->n_frames ? e->common_prefix : e->n_frames;
+    if (kept > path->n)
+        kept = (uint32_t)path->n;
+    e->common_prefix = kept;
+    if (kept > 0)
+        e->frames += kept;
+}
+
+static enum sm_status read_by_cursor(struct sm_build *b, struct sm_error *err) {
     struct sm_cursor *c;
     if (sm_cursor_new(&c, b->trace, SM_CURSOR_STACKS | SM_CURSOR_UNMERGED | SM_CURSOR_EXTENSIONS,
                       err) != SM_OK)
@@ -353,25 +372,126 @@ enum sm_status sm_build_read(struct sm_build *b, unsigned threads, struct sm_err
         }
         b->n_events += e.kind != SM_EVENT_EXTENSION;
         note_time(b, e.ticks);
-        if (e.kind == SM_EVENT_ALLOC) {
-            if (b->streams[index].n_rows == UINT32_MAX - 2)
-                continue;
+        if (e.kind == SM_EVENT_EXTENSION) {
+            read_extension(b, &e);
+        } else if (e.kind != SM_EVENT_ALLOC) {
+            read_reference(b, index, &e);
+        } else if (room_for_row(b)) {
+            keep_prefix(&b->streams[index].path, &e);
             read_alloc(b, &b->streams[index], &e);
             b->n_rows++;
-        } else if (e.kind != SM_EVENT_EXTENSION) {
-            read_reference(b, index, &e);
-        } else {
-            read_extension(b, &e);
         }
     }
     sm_cursor_free(c);
+    return SM_OK;
+}
+
+/* ---- by packets: native; other threads decode ahead ---- */
+
+struct batch_reading {
+    struct sm_build *b;
+    const struct sm_batch *batch;
+    uint32_t index; /* of the stream */
+    uint32_t owner; /* next change of owner in the batch */
+    uint32_t ref, extension;
+    struct sm_event e;
+};
+
+/* The owner of what comes next. */
+static void change_owner(struct batch_reading *r, uint32_t alloc) {
+    const struct sm_batch *batch = r->batch;
+    while (r->owner < batch->n_owners && batch->owners[r->owner].first_alloc <= alloc &&
+           batch->owners[r->owner].first_ref <= r->ref) {
+        r->e.owner = batch->owners[r->owner].owner;
+        r->owner++;
+    }
+}
+
+/* References and extensions that stand before allocation i. */
+static void read_others(struct batch_reading *r, uint32_t i) {
+    const struct sm_batch *batch = r->batch;
+    for (;;) {
+        change_owner(r, i);
+        bool ref = r->ref < batch->n_refs && batch->refs[r->ref].allocs_before <= i;
+        bool extension = r->extension < batch->n_extensions &&
+                         batch->extensions[r->extension].allocs_before <= i;
+        if (extension && ref && batch->extensions[r->extension].refs_before > r->ref)
+            extension = false;
+        if (extension) {
+            const struct sm_batch_extension *x = &batch->extensions[r->extension++];
+            r->e.kind = SM_EVENT_EXTENSION;
+            r->e.op = x->op;
+            r->e.ticks = x->ticks;
+            r->e.payload = x->payload;
+            r->e.payload_bytes = x->payload_bytes;
+            note_time(r->b, x->ticks);
+            read_extension(r->b, &r->e);
+        } else if (ref) {
+            const struct sm_batch_ref *x = &batch->refs[r->ref++];
+            r->e.kind = x->kind;
+            r->e.ticks = x->ticks;
+            r->e.obj_stream = x->obj_stream;
+            r->e.obj_seq = x->obj_seq;
+            note_time(r->b, x->ticks);
+            read_reference(r->b, r->index, &r->e);
+        } else {
+            return;
+        }
+    }
+}
+
+static bool take_batch(void *ctx, const struct sm_batch *batch) {
+    struct sm_build *b = ctx;
+    struct batch_reading r = {.b = b, .batch = batch, .index = batch->packet.stream_index};
+    struct sm_raw_stream *s = &b->streams[r.index];
+    r.e.stream = batch->packet.stream;
+    for (uint32_t i = 0; i < batch->n_allocs; i++) {
+        const struct sm_batch_alloc *x = &batch->allocs[i];
+        read_others(&r, i);
+        if (!room_for_row(b))
+            continue;
+        r.e.kind = SM_EVENT_ALLOC;
+        r.e.ticks = x->ticks;
+        r.e.heap = x->heap;
+        r.e.origin = x->origin;
+        r.e.flags = x->flags;
+        r.e.obj_stream = r.e.stream;
+        r.e.obj_seq = batch->packet.first_seq + i;
+        r.e.size = x->size;
+        r.e.n_samples = x->n_samples;
+        r.e.frames = batch->frames + x->first_frame;
+        r.e.common_prefix = i == 0 ? 0 : x->common_prefix;
+        r.e.n_frames = x->n_frames;
+        note_time(b, x->ticks);
+        read_alloc(b, s, &r.e);
+        b->n_rows++;
+    }
+    read_others(&r, UINT32_MAX);
+    b->n_events += (uint64_t)batch->n_allocs + batch->n_refs;
+    return true;
+}
+
+static enum sm_status read_by_packets(struct sm_build *b, unsigned threads, struct sm_error *err) {
+    struct sm_batch_pass *pass;
+    if (sm_batch_pass_new(&pass, b->trace, SM_CURSOR_STACKS | SM_CURSOR_EXTENSIONS, err) != SM_OK)
+        return SM_FAILED;
+    enum sm_status status = sm_batch_each(pass, threads, take_batch, b, err);
+    sm_batch_pass_free(pass);
+    return status;
+}
+
+enum sm_status sm_build_read(struct sm_build *b, unsigned threads, struct sm_error *err) {
+    enum sm_status status = sm_trace_meta(b->trace)->format == SM_TRACE_NATIVE
+                                ? read_by_packets(b, threads, err)
+                                : read_by_cursor(b, err);
+    if (status != SM_OK)
+        return SM_FAILED;
     resolve_foreign(b);
-    if (b->n_rows >= UINT32_MAX - 1) {
-        sm_error_set(
-            err,
-            "the trace has %llu allocations, more than the %u that can be analysed; take a "
-            "part of it with `statmem subsample`",
-            (unsigned long long)b->n_rows, UINT32_MAX - 2);
+    if (!room_for_row(b)) {
+        sm_error_set(err,
+                     "the trace has more than the %u allocations that can be analysed; take a part "
+                     "of it with `statmem subsample`",
+                     UINT32_MAX - 2);
         return SM_FAILED;
     }
     return SM_OK;
