@@ -34,18 +34,22 @@ static uint32_t generation_of(const struct sm_analysis *a, uint32_t n, int64_t n
     return g < n ? (uint32_t)g : n - 1;
 }
 
+/* *busy: generations in which the program allocated at all. */
 static struct site *collect(const struct sm_view *v, const struct sm_selection *s, uint32_t n,
-                            const uint32_t *site_of) {
+                            const uint32_t *site_of, uint64_t *busy) {
     const struct sm_analysis *a = v->analysis;
     struct site *sites = sm_alloc_zero(v->n_keys, sizeof *sites);
     struct sm_weigher w;
     struct sm_weight allocated = {.kind = SM_WEIGHT_ALLOCATED};
     sm_weigher_init(&w, a, s, &allocated, 0);
+    *busy = 0;
     for (uint32_t row = 0; row < a->rows.n; row++) {
+        int64_t ns = sm_row_alloc_ns(a, row);
+        uint64_t generation = (uint64_t)1 << generation_of(a, n, ns);
+        *busy |= generation;
         if (!sm_weigher_takes(&w, row))
             continue;
         struct site *site = &sites[site_of[a->rows.node[row]]];
-        int64_t ns = sm_row_alloc_ns(a, row);
         if (site->allocated.rows == 0)
             site->first_alloc_ns = ns;
         sm_weigher_add(&w, row, &site->allocated);
@@ -56,7 +60,7 @@ static struct site *collect(const struct sm_view *v, const struct sm_selection *
         site->last_ns = ns;
         sm_weigher_add(&w, row, &site->live);
         site->age_units += (double)(a->last_ns - ns) * (double)sm_row_units(a, row);
-        site->generations |= (uint64_t)1 << generation_of(a, n, ns);
+        site->generations |= generation;
     }
     sm_weigher_release(&w);
     return sites;
@@ -111,7 +115,7 @@ static int by_importance(const void *left, const void *right) {
 }
 
 static void judge(struct sm_leak *l, const struct sm_analysis *a, const struct site *site,
-                  const struct sm_curve *c, uint32_t series) {
+                  const struct sm_curve *c, uint32_t series, uint64_t busy) {
     uint32_t n = c->n_points, first = generation_of(a, n, site->first_alloc_ns);
     double y[MAX_GENERATIONS];
     double bytes = a->bytes_per_unit > 0 ? a->bytes_per_unit : 1;
@@ -123,7 +127,7 @@ static void judge(struct sm_leak *l, const struct sm_analysis *a, const struct s
     l->last_ns = site->last_ns;
     l->mean_age_ns = site->live.units > 0 ? site->age_units / (double)site->live.units : 0;
     l->generations = (uint32_t)__builtin_popcountll(site->generations);
-    l->generations_possible = n - first;
+    l->generations_possible = (uint32_t)__builtin_popcountll(busy >> first);
     l->spread = (double)l->generations / l->generations_possible;
     trend(l, y, n - first, (double)(c->to_ns - c->from_ns) / 1e9 / n);
     l->score = l->spread * l->trend;
@@ -136,7 +140,8 @@ void sm_leaks_make(struct sm_leaks *l, const struct sm_view *v, const struct sm_
     n = n < 3 ? 3 : n > MAX_GENERATIONS ? MAX_GENERATIONS : n;
     *l = (struct sm_leaks){.n_generations = n};
     uint32_t *site_of = site_of_node(v);
-    struct site *sites = collect(v, s, n, site_of);
+    uint64_t busy;
+    struct site *sites = collect(v, s, n, site_of, &busy);
     uint32_t *series = sm_alloc((size_t)v->n_keys * sizeof *series);
     for (uint32_t key = 0; key < v->n_keys; key++)
         series[key] = sites[key].live.rows > 0 ? l->n++ : SM_NO_SERIES;
@@ -150,7 +155,7 @@ void sm_leaks_make(struct sm_leaks *l, const struct sm_view *v, const struct sm_
             if (series[key] == SM_NO_SERIES)
                 continue;
             l->list[series[key]].key = key;
-            judge(&l->list[series[key]], a, &sites[key], &c, series[key]);
+            judge(&l->list[series[key]], a, &sites[key], &c, series[key], busy);
         }
         sm_curve_release(&c);
         qsort(l->list, l->n, sizeof *l->list, by_importance);

@@ -7,7 +7,8 @@
 
 /* The run is cut into equal spans of time, the generations; for a site those count that do not end before its
    first allocation.
-   - spread: the share of these generations in which at least one block was allocated that lives at the end;
+   - spread: of these generations, among those in which the program allocated anything, the share in which the
+     site allocated at least one block that lives at the end;
    - trend: Pearson's correlation of the site's live bytes at the generations' ends with time, 0 if negative or
      when there are fewer than three;
    - score = spread x trend, in [0, 1]. Memory that is filled once has a small spread, what is replaced as it goes has no
