@@ -360,6 +360,10 @@ static const char *const source_names[] = {
     [8 + SM_ORIGIN_CUSTOM] = "custom",
     [8 + SM_ORIGIN_MAPPED] = "mapped",
     [8 + SM_ORIGIN_REPORTED] = "reported",
+    [8 + SM_ORIGIN_OCAML_HEAP] = "ocaml-heap",
+    [8 + SM_ORIGIN_MINOR_HEAP] = "minor-heap",
+    [8 + SM_ORIGIN_OCAML_STACK] = "ocaml-stack",
+    [8 + SM_ORIGIN_RUNTIME] = "runtime",
 };
 
 const char *sm_filter_source_name(unsigned index) {

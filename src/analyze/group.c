@@ -341,7 +341,9 @@ void sm_groups_release(struct sm_groups *g) {
 /* ---- names ---- */
 
 static const char *const heap_names[] = {"minor", "major", "external", "native"};
-static const char *const origin_names[] = {"normal", "marshal", "custom", "mapped", "reported"};
+static const char *const origin_names[] = {"normal",     "marshal",     "custom",
+                                           "mapped",     "reported",    "ocaml-heap",
+                                           "minor-heap", "ocaml-stack", "runtime"};
 
 static void size_name(uint32_t step, struct sm_buffer *out) {
     if (step == 0) {
@@ -412,7 +414,10 @@ void sm_groups_name(const struct sm_groups *g, uint32_t dimension, uint32_t valu
         unsigned heap = SM_SOURCE_HEAP(value), origin = SM_SOURCE_ORIGIN(value);
         sm_buffer_text(out, heap < 4 ? heap_names[heap] : "unknown");
         if (origin != SM_ORIGIN_NORMAL)
-            sm_buffer_printf(out, " %s", origin < 5 ? origin_names[origin] : "unknown");
+            sm_buffer_printf(out, " %s",
+                             origin < sizeof origin_names / sizeof *origin_names
+                                 ? origin_names[origin]
+                                 : "unknown");
         break;
     }
     case SM_BY_SIZE:

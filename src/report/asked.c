@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/naming.h"
@@ -95,6 +96,31 @@ static void sum_in_heading(struct sm_buffer *out, const struct sm_asked *q, cons
     sm_weigher_release(&w);
 }
 
+/* The OCaml heap is made of native memory: what it takes and the blocks in it are the same bytes. */
+static void counted_twice(struct sm_buffer *out, const struct sm_asked *q) {
+    const struct sm_analysis *a = q->a;
+    struct sm_weight weight = {.kind = SM_WEIGHT_LIVE_PEAK};
+    struct sm_weigher w;
+    if (!a->mixed || !(a->meta.sample_rate > 0))
+        return;
+    sm_weigher_init(&w, a, NULL, &weight, q->threads);
+    struct sm_sum *classes = sm_weigh_classes(&w, q->threads), sum = {0};
+    for (uint32_t i = 0; i < a->n_classes; i++) {
+        const struct sm_row_class *c = &a->classes[i];
+        if (c->heap == SM_HEAP_NATIVE &&
+            (c->origin == SM_ORIGIN_OCAML_HEAP || c->origin == SM_ORIGIN_MINOR_HEAP))
+            sm_sum_add(&sum, &classes[i]);
+    }
+    if (sum.rows > 0) {
+        sm_buffer_text(out, "\nof the peak ");
+        sm_show_estimate(out, q, &w, &sum);
+        sm_buffer_text(out, " is OCaml's heap as such, beside the blocks in it (-f 'not source in "
+                            "ocaml-heap,minor-heap')");
+    }
+    free(classes);
+    sm_weigher_release(&w);
+}
+
 void sm_show_heading(struct sm_buffer *out, const struct sm_asked *q) {
     char n[SM_NUMBER_BYTES];
     const struct sm_analysis *a = q->a;
@@ -115,6 +141,7 @@ void sm_show_heading(struct sm_buffer *out, const struct sm_asked *q) {
     sum_in_heading(out, q, ", peak live ", NULL, SM_WEIGHT_LIVE_PEAK, &peak);
     sm_buffer_printf(out, " at %s", sm_number_duration(n, peak.ns));
     sum_in_heading(out, q, ", live at the end ", NULL, SM_WEIGHT_LIVE_END, &peak);
+    counted_twice(out, q);
     if (q->filter_text[0] != 0) {
         sm_buffer_text(out, "\nonly ");
         sm_text_safe(out, q->filter_text, strlen(q->filter_text));
