@@ -158,9 +158,56 @@ void sm_view_name(const struct sm_view *v, uint32_t key, struct sm_buffer *out) 
         sm_buffer_printf(out, ":%u-%u", f->start_char, f->end_char);
 }
 
+/* A node whose subtree counts for its key, while the walk is in it. */
+struct open_node {
+    uint32_t end, key;
+    struct sm_sum before; /* of all nodes before it */
+};
+
+/* A subtree is a range of nodes, its sum the difference of two running sums: one pass, without an array of
+   totals. Whole numbers only; false, with nothing said, when a variance is met. */
+static bool sums_in_one_pass(const struct sm_view *v, const struct sm_sum *nodes,
+                             struct sm_key_sum *sums) {
+    const struct sm_calltree *t = &v->analysis->tree;
+    uint32_t *visible = sm_alloc((size_t)t->n_nodes * sizeof *visible), i;
+    struct open_node *open = NULL;
+    size_t n_open = 0, capacity = 0;
+    struct sm_sum running = {0};
+    for (i = 0;; i++) {
+        while (n_open > 0 && open[n_open - 1].end == i) {
+            const struct open_node *o = &open[--n_open];
+            struct sm_sum *total = &sums[o->key].total;
+            if (running.rows == o->before.rows)
+                continue;
+            total->units += running.units - o->before.units;
+            total->samples += running.samples - o->before.samples;
+            total->rows += running.rows - o->before.rows;
+        }
+        if (i == t->n_nodes || nodes[i].variance != 0)
+            break;
+        uint32_t key = v->key[i];
+        visible[i] = key == SM_KEY_HIDDEN ? visible[t->parent[i]] : key;
+        if (v->top[i >> 6] >> (i & 63) & 1) {
+            if (n_open == capacity)
+                open = sm_grow(open, &capacity, n_open + 1, sizeof *open);
+            open[n_open++] = (struct open_node){t->end[i], key, running};
+        }
+        if (nodes[i].rows != 0) {
+            sm_sum_add(&sums[visible[i]].own, &nodes[i]);
+            sm_sum_add(&running, &nodes[i]);
+        }
+    }
+    free(open);
+    free(visible);
+    return i == t->n_nodes;
+}
+
 struct sm_key_sum *sm_view_sums(const struct sm_view *v, const struct sm_sum *nodes) {
     const struct sm_calltree *t = &v->analysis->tree;
     struct sm_key_sum *sums = sm_alloc_zero(v->n_keys, sizeof *sums);
+    if (sums_in_one_pass(v, nodes, sums))
+        return sums;
+    memset(sums, 0, v->n_keys * sizeof *sums);
     struct sm_sum *total = sm_subtree_sums(v->analysis, nodes);
     uint32_t *visible = sm_alloc((size_t)t->n_nodes * sizeof *visible);
     for (uint32_t i = 0; i < t->n_nodes; i++) {

@@ -306,7 +306,84 @@ struct sm_sum sm_weigh(const struct sm_weigher *w, unsigned threads) {
     return sum;
 }
 
+/* Grouping by call stack is one cache miss a row, since a tree has as many nodes as fit no cache. Where rows
+   only count samples, a cell is therefore one word, rows above samples, and nodes are asked for ahead of their use. */
+#define ROW_COUNT ((uint64_t)1 << 32)
+#define AHEAD 24u
+
+struct counting {
+    const struct sm_weigher *w;
+    size_t n_nodes;
+    unsigned n_tasks, n_pieces;
+    uint64_t *cells; /* tasks x n_nodes */
+    struct sm_sum *sums;
+};
+
+static bool can_count(const struct sm_weigher *w) {
+    const struct sm_analysis *a = w->analysis;
+    return a->rows.units == NULL && !a->mixed && w->weight.kind != SM_WEIGHT_LIFETIME &&
+           w->weight.kind != SM_WEIGHT_OBJECTS && a->rows.n_wide_samples == 0 &&
+           a->rows.n < UINT32_MAX / SM_ROW_MANY;
+}
+
+static void count_task(void *ctx, unsigned task) {
+    const struct counting *g = ctx;
+    const uint32_t *node = g->w->analysis->rows.node;
+    const uint8_t *samples = g->w->analysis->rows.samples;
+    uint32_t last = g->w->analysis->rows.n - 1;
+    uint64_t *cells = g->cells + task * g->n_nodes;
+    size_t words = n_words(g->w->analysis);
+    size_t from = words * task / g->n_tasks, to = words * (task + 1) / g->n_tasks;
+    for (size_t word = from; word < to; word++) {
+        uint64_t bits = sm_weigher_word(g->w, (uint32_t)word);
+        uint32_t first = (uint32_t)(word * 64);
+        if (bits == UINT64_MAX) {
+            for (uint32_t row = first; row < first + 64; row++) {
+                __builtin_prefetch(&cells[node[row + AHEAD < last ? row + AHEAD : last]], 1);
+                cells[node[row]] += ROW_COUNT + samples[row];
+            }
+            continue;
+        }
+        for (uint64_t left = bits; left != 0; left &= left - 1)
+            __builtin_prefetch(&cells[node[first + (uint32_t)__builtin_ctzll(left)]], 1);
+        for (; bits != 0; bits &= bits - 1) {
+            uint32_t row = first + (uint32_t)__builtin_ctzll(bits);
+            cells[node[row]] += ROW_COUNT + samples[row];
+        }
+    }
+}
+
+/* Adds up the tasks' cells of a piece of the nodes. */
+static void sum_task(void *ctx, unsigned task) {
+    const struct counting *g = ctx;
+    size_t from = g->n_nodes * task / g->n_pieces, to = g->n_nodes * (task + 1) / g->n_pieces;
+    for (size_t i = from; i < to; i++) {
+        uint64_t cell = g->cells[i];
+        for (unsigned t = 1; t < g->n_tasks; t++)
+            cell += g->cells[t * g->n_nodes + i];
+        uint64_t samples = cell & (ROW_COUNT - 1);
+        g->sums[i] = (struct sm_sum){.units = samples, .samples = samples, .rows = cell >> 32};
+    }
+}
+
+static struct sm_sum *count_nodes(const struct sm_weigher *w, unsigned threads) {
+    struct counting g = {.w = w, .n_nodes = w->analysis->tree.n_nodes};
+    if (threads == 0)
+        threads = sm_processors();
+    size_t useful = 1 + w->analysis->rows.n / (65536 + g.n_nodes / 2);
+    g.n_tasks = threads < useful ? threads : (unsigned)useful;
+    g.n_pieces = g.n_nodes < 65536 ? 1 : 4 * threads;
+    g.cells = sm_alloc_zero(g.n_nodes * g.n_tasks, sizeof *g.cells);
+    g.sums = sm_alloc(g.n_nodes * sizeof *g.sums);
+    sm_parallel(g.n_tasks, threads, count_task, &g);
+    sm_parallel(g.n_pieces, threads, sum_task, &g);
+    free(g.cells);
+    return g.sums;
+}
+
 struct sm_sum *sm_weigh_nodes(const struct sm_weigher *w, unsigned threads) {
+    if (can_count(w))
+        return count_nodes(w, threads);
     return weigh(w, NODES, w->analysis->tree.n_nodes, threads);
 }
 

@@ -1,8 +1,13 @@
 /* See memory.h. */
 #include "util/memory.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define LARGE_BYTES ((size_t)4 << 20)
+#define PAGE_BYTES ((uintptr_t)4096)
 
 static void (*out_of_memory)(size_t bytes);
 
@@ -16,18 +21,29 @@ void sm_memory_failed(size_t bytes) {
     abort();
 }
 
+/* Columns and sums by node are hundreds of megabytes. Touching them first costs some 0.8 ns a byte in small pages,
+   more than what is then done with them; the kernel is asked for large ones. It may refuse. */
+static void *in_large_pages(void *p, size_t bytes) {
+    if (bytes >= LARGE_BYTES) {
+        uintptr_t from = ((uintptr_t)p + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+        uintptr_t to = ((uintptr_t)p + bytes) & ~(PAGE_BYTES - 1);
+        (void)madvise((void *)from, to - from, MADV_HUGEPAGE);
+    }
+    return p;
+}
+
 void *sm_alloc(size_t bytes) {
     void *p = malloc(bytes ? bytes : 1);
     if (p == NULL)
         sm_memory_failed(bytes);
-    return p;
+    return in_large_pages(p, bytes);
 }
 
 void *sm_alloc_zero(size_t n, size_t bytes_each) {
     void *p = calloc(n ? n : 1, bytes_each ? bytes_each : 1);
     if (p == NULL)
         sm_memory_failed(n * bytes_each);
-    return p;
+    return in_large_pages(p, n * bytes_each);
 }
 
 void *sm_realloc_array(void *p, size_t n, size_t bytes_each) {
