@@ -159,23 +159,32 @@ static uint32_t *by_node(const struct sm_dimension *d, const struct sm_analysis 
     return of;
 }
 
-/* Lane -> number of its domain. Native threads that belong to none share one more. */
-static uint32_t *domains_of_lanes(struct sm_groups *out, const struct sm_analysis *a) {
+static int compare_u64(const void *left, const void *right) {
+    uint64_t x = *(const uint64_t *)left, y = *(const uint64_t *)right;
+    return x < y ? -1 : x > y;
+}
+
+uint32_t *sm_domains_of_lanes(const struct sm_analysis *a, uint64_t **domains, uint32_t *n) {
     uint32_t *of = sm_alloc_zero((size_t)a->n_lanes + 1, sizeof *of);
-    struct sm_map seen = {0};
-    size_t n = 0, capacity = 0;
+    uint64_t *list = sm_alloc_zero((size_t)a->n_lanes + 1, sizeof *list);
+    struct sm_map numbers = {0};
+    for (uint32_t i = 0; i < a->n_lanes; i++)
+        list[i] = a->lanes[i].kind == SM_OWNER_NATIVE ? SM_NO_DOMAIN : a->lanes[i].domain;
+    qsort(list, a->n_lanes, sizeof *list, compare_u64);
+    *n = 0;
     for (uint32_t i = 0; i < a->n_lanes; i++) {
-        uint64_t domain = a->lanes[i].kind == SM_OWNER_NATIVE ? SM_NO_DOMAIN : a->lanes[i].domain;
-        bool found;
-        uint32_t *place = sm_map_place(&seen, domain, (uint32_t)n, &found);
-        of[i] = *place - 1;
-        if (!found) {
-            out->domains = sm_grow(out->domains, &capacity, n + 1, sizeof *out->domains);
-            out->domains[n++] = domain;
-        }
+        if (*n == 0 || list[*n - 1] != list[i])
+            list[(*n)++] = list[i];
     }
-    sm_map_release(&seen);
-    out->n_domains = n > 0 ? (uint32_t)n : 1;
+    if (*n == 0)
+        *n = 1;
+    for (uint32_t k = 0; k < *n; k++)
+        sm_map_put(&numbers, list[k], k);
+    for (uint32_t i = 0; i < a->n_lanes; i++)
+        sm_map_get(&numbers,
+                   a->lanes[i].kind == SM_OWNER_NATIVE ? SM_NO_DOMAIN : a->lanes[i].domain, &of[i]);
+    sm_map_release(&numbers);
+    *domains = list;
     return of;
 }
 
@@ -185,8 +194,7 @@ static uint32_t *by_class(struct sm_groups *out, const struct sm_dimension *d,
     uint32_t *domains = NULL;
     if (d->kind == SM_BY_DOMAIN) {
         free(out->domains);
-        out->domains = NULL;
-        domains = domains_of_lanes(out, a);
+        domains = sm_domains_of_lanes(a, &out->domains, &out->n_domains);
     }
     for (uint32_t i = 0; i < a->n_classes; i++) {
         const struct sm_row_class *c = &a->classes[i];

@@ -47,4 +47,8 @@ void sm_groups_release(struct sm_groups *g);
 void sm_groups_name(const struct sm_groups *g, uint32_t dimension, uint32_t value,
                     struct sm_buffer *out);
 
+/* Lane -> number of its domain: domains ascending, native threads, which belong to none, last as SM_NO_DOMAIN.
+   Both arrays are the caller's; n is at least 1. */
+uint32_t *sm_domains_of_lanes(const struct sm_analysis *a, uint64_t **domains, uint32_t *n);
+
 #endif

@@ -8,7 +8,6 @@
 
 #include "analyze/group.h"
 #include "report/naming.h"
-#include "util/map.h"
 #include "util/memory.h"
 
 static void begin(struct sm_timeline *t, const struct sm_asked *asked, int64_t from_ns,
@@ -29,36 +28,53 @@ static void add_series(struct sm_timeline *t, struct sm_buffer *name, struct sm_
     name->used = filter->used = 0;
 }
 
-/* Series of classes: by a number that `of` gives each class; names come with first sight. */
-static uint32_t *by_class(struct sm_timeline *t, bool domains) {
+static uint32_t *by_domain(struct sm_timeline *t) {
     const struct sm_analysis *a = t->asked->a;
-    uint32_t *of = sm_alloc_zero((size_t)a->n_classes + 1, sizeof *of);
-    struct sm_map numbers = {0};
+    uint32_t *of = sm_alloc_zero((size_t)a->n_classes + 1, sizeof *of), n;
+    uint64_t *domains;
+    uint32_t *of_lane = sm_domains_of_lanes(a, &domains, &n);
     struct sm_buffer name, filter;
     sm_buffer_init(&name, -1);
     sm_buffer_init(&filter, -1);
-    for (uint32_t i = 0; i < a->n_classes; i++) {
-        const struct sm_row_class *c = &a->classes[i];
-        const struct sm_lane *l = &a->lanes[c->lane];
-        bool native = l->kind == SM_OWNER_NATIVE;
-        uint64_t id = !domains ? c->heap : native ? SM_NO_DOMAIN : l->domain;
-        bool found;
-        uint32_t *place = sm_map_place(&numbers, id, t->n_series, &found);
-        of[i] = *place - 1;
-        if (found)
-            continue;
-        if (!domains) {
-            sm_buffer_text(&name, sm_heap_name(c->heap));
-            sm_buffer_printf(&filter, "source = %s", sm_heap_name(c->heap));
-        } else if (native) {
+    for (uint32_t k = 0; k < n; k++) {
+        if (domains[k] == SM_NO_DOMAIN) {
             sm_buffer_text(&name, "native threads");
         } else {
-            sm_buffer_printf(&name, "domain %" PRIu64, l->domain);
-            sm_buffer_printf(&filter, "domain = %" PRIu64, l->domain);
+            sm_buffer_printf(&name, "domain %" PRIu64, domains[k]);
+            sm_buffer_printf(&filter, "domain = %" PRIu64, domains[k]);
         }
         add_series(t, &name, &filter);
     }
-    sm_map_release(&numbers);
+    for (uint32_t i = 0; i < a->n_classes; i++)
+        of[i] = of_lane[a->classes[i].lane];
+    free(of_lane);
+    free(domains);
+    sm_buffer_release(&name);
+    sm_buffer_release(&filter);
+    return of;
+}
+
+/* Heaps that occur, in their order. */
+static uint32_t *by_heap(struct sm_timeline *t) {
+    const struct sm_analysis *a = t->asked->a;
+    uint32_t *of = sm_alloc_zero((size_t)a->n_classes + 1, sizeof *of);
+    struct sm_buffer name, filter;
+    sm_buffer_init(&name, -1);
+    sm_buffer_init(&filter, -1);
+    for (unsigned heap = 0; heap < 8; heap++) {
+        bool seen = false;
+        for (uint32_t i = 0; i < a->n_classes; i++) {
+            if (a->classes[i].heap == heap) {
+                of[i] = t->n_series;
+                seen = true;
+            }
+        }
+        if (!seen)
+            continue;
+        sm_buffer_text(&name, sm_heap_name(heap));
+        sm_buffer_printf(&filter, "source = %s", sm_heap_name(heap));
+        add_series(t, &name, &filter);
+    }
     sm_buffer_release(&name);
     sm_buffer_release(&filter);
     return of;
@@ -136,8 +152,10 @@ void sm_timeline_make(struct sm_timeline *t, const struct sm_asked *asked, enum 
                       uint32_t top, int64_t from_ns, int64_t to_ns, uint32_t n_points) {
     begin(t, asked, from_ns, to_ns, n_points);
     uint32_t *of_class = NULL, *of_node = NULL;
-    if (by == SM_SERIES_DOMAIN || by == SM_SERIES_SOURCE)
-        of_class = by_class(t, by == SM_SERIES_DOMAIN);
+    if (by == SM_SERIES_DOMAIN)
+        of_class = by_domain(t);
+    else if (by == SM_SERIES_SOURCE)
+        of_class = by_heap(t);
     else if (by == SM_SERIES_SITE)
         of_node = by_site(t, top);
     if (t->n_series == 0) {

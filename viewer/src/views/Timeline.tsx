@@ -101,7 +101,7 @@ export function Timeline({ state, info, go }: ViewProps) {
               height={400}
               stacked={several && state.and.length === 0}
               wall={state.wall ? info.start_real_ns : null}
-              peakNs={t.series[0]?.peak_ns ?? null}
+              peakNs={state.series === "total" || state.and.length > 0 ? (t.series[0]?.peak_ns ?? null) : state.filter ? null : info.peak_ns}
               marks={info.marks}
               overlay={overlay}
               onRange={(from, to) => setPending({ from, to })}
