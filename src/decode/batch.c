@@ -154,8 +154,9 @@ struct sm_batch_decoder *sm_batch_decoder_new(struct sm_batch_pass *pass) {
         return NULL;
     d->pass = pass;
     d->locals = malloc((SM_MAX_DEPTH + SM_BATCH_DEPTH_SLACK) * sizeof *d->locals);
-    d->table = malloc((SM_MAX_PACKET_LOCATIONS + 1) * sizeof *d->table);
-    if (d->locals == NULL || d->table == NULL) {
+    d->successors = malloc((SM_MAX_PACKET_LOCATIONS + 1) * sizeof *d->successors);
+    d->ids = malloc((SM_MAX_PACKET_LOCATIONS + 1) * sizeof *d->ids);
+    if (d->locals == NULL || d->successors == NULL || d->ids == NULL) {
         sm_batch_decoder_free(d);
         return NULL;
     }
@@ -167,7 +168,8 @@ void sm_batch_decoder_free(struct sm_batch_decoder *d) {
         return;
     sm_native_zstd_free(d->zstd);
     free(d->locals);
-    free(d->table);
+    free(d->successors);
+    free(d->ids);
     free(d->foreign);
     free(d);
 }

@@ -37,8 +37,11 @@ struct sm_batch_pass {
 struct sm_batch_decoder {
     struct sm_batch_pass *pass;
     void *zstd;
-    uint16_t *locals;    /* the stack, as indices of the packet; room for the deepest */
-    struct local *table; /* by index of the packet; room for all there may be */
+    uint16_t *locals; /* the stack, as indices of the packet; room for the deepest */
+    /* By index of the packet, with room for all there may be. Apart, since successors are what the next code waits
+       for: so more of them stay in the nearest cache. */
+    uint64_t *successors; /* four indices of 16 bits, the most recent lowest; 0 = none */
+    uint32_t *ids;        /* of the trace */
     uint32_t n_locations;
     uint64_t previous_code;
     uint32_t cut_id;         /* trace id of frames that were cut, UINT32_MAX = none in the packet */

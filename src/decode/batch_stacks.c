@@ -32,7 +32,8 @@ static bool new_location(struct sm_batch_decoder *d, struct sm_batch *b, uint64_
     }
     if (code == SM_LOCATION_CUT)
         d->cut_id = id;
-    d->table[index] = (struct local){0, id, 0};
+    d->successors[index] = 0;
+    d->ids[index] = id;
     return true;
 }
 
@@ -51,7 +52,8 @@ static inline bool room(struct sm_batch *b, uint32_t out, uint64_t frames) {
    error (b->why). */
 static inline uint32_t one_stack(struct sm_batch_decoder *d, struct sm_batch *b, const uint8_t *q,
                                  const uint8_t *end, uint32_t kept) {
-    struct local *table = d->table;
+    uint64_t *successors = d->successors;
+    const uint32_t *ids = d->ids;
     uint16_t *locals = d->locals;
     uint64_t n_locations = d->n_locations;
     uint64_t most = 2 * (uint64_t)(end - q);
@@ -62,7 +64,7 @@ static inline uint32_t one_stack(struct sm_batch_decoder *d, struct sm_batch *b,
     uint64_t context = depth == 0 ? 0 : locals[depth - 1];
     while (q < end) {
         uint64_t byte = *q;
-        uint64_t s = table[context].successors;
+        uint64_t s = successors[context];
         uint64_t pair = byte << 8 | q[1];
         uint64_t i = s >> (byte << 2 & 48) & 0xFFFF; /* 16 * bits 2..3 */
         bool is_index = byte < SM_CODE_SHORT_LIMIT;
@@ -85,12 +87,12 @@ static inline uint32_t one_stack(struct sm_batch_decoder *d, struct sm_batch *b,
             goto bad_index;
         if (unlikely(depth > SM_MAX_DEPTH))
             goto too_deep;
-        table[context].successors = to_front(s, i);
-        frames[out++] = table[i].id;
+        successors[context] = to_front(s, i);
+        frames[out++] = ids[i];
         locals[depth++] = (uint16_t)i;
         if (likely(tag < 2)) {
-            uint64_t next = table[i].successors & 0xFFFF; /* written, and kept if predicted */
-            frames[out] = table[next].id;
+            uint64_t next = successors[i] & 0xFFFF; /* written, and kept if predicted */
+            frames[out] = ids[next];
             locals[depth] = (uint16_t)next;
             depth += (uint32_t)tag;
             out += (uint32_t)tag;
@@ -107,10 +109,10 @@ static inline uint32_t one_stack(struct sm_batch_decoder *d, struct sm_batch *b,
             return UINT32_MAX;
         frames = b->frames + b->n_frames;
         while (more-- > 0) {
-            i = table[i].successors & 0xFFFF;
+            i = successors[i] & 0xFFFF;
             if (unlikely(i == 0))
                 goto bad_index;
-            frames[out++] = table[i].id;
+            frames[out++] = ids[i];
             locals[depth++] = (uint16_t)i;
         }
         context = i;
@@ -159,7 +161,8 @@ uint32_t sm_batch_expand(struct sm_batch_decoder *d, struct sm_batch *b, const u
     d->n_locations = 0;
     d->previous_code = 0;
     d->cut_id = UINT32_MAX;
-    d->table[0] = (struct local){0, 0, 0};
+    d->successors[0] = 0;
+    d->ids[0] = 0;
     b->n_frames = 0;
     b->n_new_codes = 0;
     for (; n < b->n_allocs; n++) {
