@@ -204,14 +204,9 @@ static void drop_stacks(struct sm_batch *b) {
     b->n_frames = b->n_new_codes = 0;
 }
 
-static void decode_payload(struct sm_batch_decoder *d, struct sm_batch *b,
-                           const struct sm_native_packet *p, const uint8_t *data, size_t bytes) {
-    forget_events(b);
-    sm_batch_read_ops(d, b, p, data, bytes, UINT32_MAX);
-    if ((d->pass->flags & SM_CURSOR_STACKS) == 0) {
-        drop_stacks(b);
-        return;
-    }
+/* The stacks of the records that were read. */
+static void expand(struct sm_batch_decoder *d, struct sm_batch *b, const struct sm_native_packet *p,
+                   const uint8_t *data, size_t bytes) {
     const char *ops_why = b->why;
     bool ops_unsupported = b->unsupported;
     b->why = NULL;
@@ -230,6 +225,17 @@ static void decode_payload(struct sm_batch_decoder *d, struct sm_batch *b,
     sm_batch_expand(d, b, data);
     b->why = why;
     b->unsupported = unsupported;
+}
+
+static void decode_payload(struct sm_batch_decoder *d, struct sm_batch *b,
+                           const struct sm_native_packet *p, const uint8_t *data, size_t bytes) {
+    forget_events(b);
+    sm_batch_read_ops(d, b, p, data, bytes, UINT32_MAX);
+    bool asked = (d->pass->flags & SM_CURSOR_STACKS) != 0;
+    if (asked || (p->flags & SM_NATIVE_CUTS) != 0)
+        expand(d, b, p, data, bytes);
+    if (!asked)
+        drop_stacks(b);
 }
 
 void sm_batch_decode(struct sm_batch_decoder *d, uint32_t index, struct sm_batch *b) {

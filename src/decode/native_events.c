@@ -9,7 +9,7 @@
    - The four successors of a location are one 64-bit word, the most recent in the low 16 bits: moving
      to the front is two shifts and a mask, finding a location among them a zero-lane search.
    - Nothing is cleared between packets: a location's word is set when the packet numbers it.
-   - Stacks that nobody asked for are stepped over by their length. */
+   - Stacks that nobody asked for are stepped over by their length, but in packets whose header tells of cuts. */
 #include "decode/native_codes.h"
 #include "decode/native_cursor.h"
 
@@ -259,7 +259,7 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
             continue;
         }
         fill(c, e, given, SM_EVENT_ALLOC);
-        if ((c->flags & SM_CURSOR_STACKS) != 0) {
+        if (c->expand) {
             if (unlikely(pops > c->depth)) {
                 sm_native_give_up(c, "takes more frames from a stack than it has");
                 continue;
@@ -276,9 +276,11 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
                 if (c->cut_at != 0)
                     event_flags |= SM_EVENT_STACK_CUT;
             }
-            e->frames = c->frames;
-            e->n_frames = c->depth;
-            e->common_prefix = kept;
+            if (likely((c->flags & SM_CURSOR_STACKS) != 0)) {
+                e->frames = c->frames;
+                e->n_frames = c->depth;
+                e->common_prefix = kept;
+            }
         }
         c->ticks = ticks;
         c->p = q + code_bytes;

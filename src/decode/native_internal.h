@@ -31,6 +31,7 @@ enum sm_native_packet_flag {
     SM_NATIVE_REPORTED = 4, /* its loss is in the list */
     SM_NATIVE_BAD = 8,      /* nothing of it can be read */
     SM_NATIVE_CHECKED = 16, /* payload_crc holds */
+    SM_NATIVE_CUTS = 32,    /* it has stacks whose middle was cut, or it is not known */
 };
 
 struct sm_native_packet {

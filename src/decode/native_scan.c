@@ -109,7 +109,8 @@ static void take(struct scan *s, const struct sm_packet_header *h, uint64_t offs
         .payload_crc = h->payload_crc,
         .stream = h->stream,
         .codec = h->codec,
-        .flags = available < h->stored_bytes ? SM_NATIVE_CUT : 0,
+        .flags = (uint8_t)((available < h->stored_bytes ? SM_NATIVE_CUT : 0) |
+                           (h->n_cut > 0 ? SM_NATIVE_CUTS : 0)),
     };
     if (damaged) {
         sm_trace_add_loss(

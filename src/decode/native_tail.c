@@ -76,7 +76,7 @@ static bool add_packet(struct sm_native_tail *tail, const struct sm_packet_heade
         .packet_seq = h->packet_seq,
         .stream = h->stream,
         .codec = SM_CODEC_NONE,
-        .flags = SM_NATIVE_TAIL,
+        .flags = SM_NATIVE_TAIL | SM_NATIVE_CUTS,
     };
     tail->kinds[tail->n_packets] = kind;
     tail->slot_discarded[tail->n_packets] = discarded;

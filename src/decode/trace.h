@@ -180,7 +180,7 @@ struct sm_trace_options {
 
 /* What a cursor delivers (merge/cursor.h). */
 enum sm_cursor_flag {
-    SM_CURSOR_STACKS = 1,     /* decode stacks; else n_frames = 0 */
+    SM_CURSOR_STACKS = 1,     /* decode stacks; else n_frames = 0, but SM_EVENT_STACK_CUT is told */
     SM_CURSOR_UNMERGED = 2,   /* stream after stream (memtrace: file order): fastest */
     SM_CURSOR_EXTENSIONS = 4, /* deliver SM_EVENT_EXTENSION events too */
 };

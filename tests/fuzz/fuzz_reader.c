@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "decode/batch.h"
 #include "format/packet.h"
 #include "merge/cursor.h"
 
@@ -51,6 +52,48 @@ static uint64_t read_all(struct sm_trace *t, unsigned flags) {
     return n + (sum == 0xFEEDFACECAFEBEEF);
 }
 
+struct batches {
+    const struct sm_trace *t;
+    uint64_t n, sum;
+};
+
+/* Everything that a batch names is there. */
+static bool take_batch(void *ctx, const struct sm_batch *b) {
+    struct batches *s = ctx;
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < b->n_allocs; i++) {
+        const struct sm_batch_alloc *a = &b->allocs[i];
+        if (a->common_prefix > depth || a->common_prefix > a->n_frames ||
+            (uint64_t)a->first_frame + a->n_frames - a->common_prefix > b->n_frames)
+            abort();
+        depth = a->n_frames;
+    }
+    for (uint32_t i = 0; i < b->n_frames; i++)
+        if (b->frames[i] >= sm_trace_n_locations(s->t))
+            abort();
+    for (uint32_t i = 0; i < b->n_refs; i++)
+        if (b->refs[i].allocs_before > b->n_allocs ||
+            (i > 0 && b->refs[i].ticks < b->refs[i - 1].ticks))
+            abort();
+    for (uint32_t i = 0; i < b->n_extensions; i++)
+        for (uint32_t k = 0; k < b->extensions[i].payload_bytes; k++)
+            s->sum += b->extensions[i].payload[k];
+    for (uint32_t i = 0; i < b->n_owners; i++)
+        s->sum += sm_trace_owner(s->t, b->owners[i].owner)->domain;
+    s->n += b->n_allocs + b->n_refs;
+    return true;
+}
+
+static uint64_t read_batches(struct sm_trace *t, unsigned flags, unsigned threads) {
+    struct sm_batch_pass *pass;
+    struct batches s = {.t = t};
+    if (sm_batch_pass_new(&pass, t, flags, NULL) != SM_OK ||
+        sm_batch_each(pass, threads, take_batch, &s, NULL) != SM_OK)
+        abort();
+    sm_batch_pass_free(pass);
+    return s.n + (s.sum == 0xFEEDFACECAFEBEEF);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct sm_trace *t;
     struct sm_error err = {""};
@@ -68,11 +111,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         return 0;
     }
     const unsigned stacks = SM_CURSOR_STACKS, extensions = SM_CURSOR_EXTENSIONS;
+    const bool batches_first =
+        (data[0] & 2) != 0; /* either way may be the one that finds the damage */
+    if (batches_first && sm_trace_meta(t)->format == SM_TRACE_NATIVE)
+        read_batches(t, stacks, 1);
     read_all(t, stacks | SM_CURSOR_UNMERGED); /* finds the damage */
     uint64_t n = read_all(t, stacks | SM_CURSOR_UNMERGED);
     bool native = sm_trace_meta(t)->format == SM_TRACE_NATIVE;
     if (native && (read_all(t, stacks | extensions) != n || read_all(t, stacks) != n))
         abort(); /* the order must not change what is read */
+    if (native && (read_batches(t, stacks | extensions, 1) != n ||
+                   read_batches(t, stacks, 2) != n || read_batches(t, extensions, 1) < n))
+        abort(); /* nor whether it is read by packets */
     if (read_all(t, 0) < n)
         abort(); /* without stacks no less is readable */
     const struct sm_location *list;

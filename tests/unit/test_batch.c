@@ -409,6 +409,38 @@ static void test_files(void **state) {
     assert_true(n_read > 2);
 }
 
+static size_t n_flagged(const struct tb *b, unsigned flags, bool batches) {
+    struct sm_trace *t;
+    struct sm_error err;
+    struct list l = {0};
+    size_t n = 0;
+    assert_int_equal(sm_trace_open_memory(&t, b->data, b->bytes, NULL, &err), SM_OK);
+    if (batches)
+        by_batches(t, flags, 1, &l);
+    else
+        by_cursor(t, flags, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        n += (l.items[i].flags & SM_EVENT_STACK_CUT) != 0;
+        assert_true((flags & SM_CURSOR_STACKS) != 0 || l.items[i].n_frames == 0);
+    }
+    free(l.items);
+    sm_trace_free(t);
+    return n;
+}
+
+/* That a stack was cut is told without stacks, too. */
+static void test_cut_flag(void **state) {
+    struct tb b;
+    tb_init(&b, 3);
+    tb_mixed(&b, 3, 5000, 3);
+    size_t n = n_flagged(&b, SM_CURSOR_STACKS, false);
+    assert_true(n > 20);
+    assert_int_equal(n_flagged(&b, 0, false), n);
+    assert_int_equal(n_flagged(&b, SM_CURSOR_STACKS, true), n);
+    assert_int_equal(n_flagged(&b, 0, true), n);
+    tb_release(&b);
+}
+
 /* Other formats are refused, and a pass may be given up in its middle. */
 static bool take_two(void *ctx, const struct sm_batch *b) {
     return ++*(unsigned *)ctx < 2;
@@ -434,9 +466,10 @@ static void test_ends(void **state) {
 int main(int argc, char **argv) {
     folder = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sound),   cmocka_unit_test(test_cut),  cmocka_unit_test(test_flipped),
-        cmocka_unit_test(test_missing), cmocka_unit_test(test_deep), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_sound),    cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_flipped),  cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_deep),     cmocka_unit_test(test_files),
+        cmocka_unit_test(test_cut_flag), cmocka_unit_test(test_ends),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     printf("%zu traces compared, %zu with losses, %zu events\n", n_compared, n_with_losses,
