@@ -63,7 +63,7 @@ struct sm_stream_cursor *sm_mt_cursor_new(struct sm_trace *t, uint32_t stream_in
     c->m = m;
     c->stream = &m->streams[stream_index];
     c->stream_index = stream_index;
-    c->stacks = (flags & SM_CURSOR_STACKS) != 0;
+    c->stacks = (flags & (SM_CURSOR_STACKS | SM_CURSOR_DEPTHS)) != 0;
     c->last_us = c->stream->floor_us;
     c->promised_end = UINT64_MAX;
     c->capacity = 1024;

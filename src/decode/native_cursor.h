@@ -31,6 +31,7 @@ struct sm_stream_cursor {
     uint32_t owner;
     unsigned flags;  /* enum sm_cursor_flag */
     bool expand;     /* the packet's stacks: asked for, or to see which are cut */
+    bool measure;    /* else only count their frames */
     uint32_t n_read; /* events of the packet */
 
     uint32_t *frames; /* the stack, outermost first: ids of the trace */

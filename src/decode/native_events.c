@@ -109,6 +109,42 @@ bad_code:
     return false;
 }
 
+/* The number of frames that the codes q..end stand for, by their tags alone; false: c->why. */
+static inline bool measure_stack(struct sm_stream_cursor *c, const uint8_t *q, const uint8_t *end,
+                                 uint32_t kept) {
+    uint64_t depth = kept;
+    while (q < end) {
+        unsigned b = *q;
+        bool is_index = b < SM_CODE_SHORT_LIMIT;
+        unsigned tag = (is_index ? q[1] : b) & 3;
+        q += 1 + is_index;
+        depth += 1 + (tag & 1);
+        if (unlikely(b >= SM_CODE_LONG)) {
+            q = leb(q).p;
+            if (q == NULL || b > SM_CODE_NEW + 3)
+                goto bad_code;
+        }
+        if (tag >= 2) {
+            if (unlikely(tag == 3))
+                goto bad_code;
+            depth += *q++;
+        }
+    }
+    c->frames_left -= (int64_t)(depth - kept);
+    if (likely(q == end && c->frames_left >= 0 && depth <= SM_MAX_DEPTH)) {
+        c->depth = (uint32_t)depth;
+        return true;
+    }
+    c->why = q != end               ? "holds a stack of another length than announced"
+             : depth > SM_MAX_DEPTH ? "holds a stack that is too deep"
+                                    : "expands to more frames than a packet may";
+    return false;
+bad_code:
+    c->why = "holds a reserved or unreadable code in a stack";
+    c->unsupported = true;
+    return false;
+}
+
 /* Keeps track of the outermost cut mark; only for packets that have one. */
 static __attribute__((noinline)) void track_cut(struct sm_stream_cursor *c, uint32_t kept) {
     if (c->cut_at > kept)
@@ -259,7 +295,7 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
             continue;
         }
         fill(c, e, given, SM_EVENT_ALLOC);
-        if (c->expand) {
+        if (c->expand || c->measure) {
             if (unlikely(pops > c->depth)) {
                 sm_native_give_up(c, "takes more frames from a stack than it has");
                 continue;
@@ -267,6 +303,11 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
             uint32_t kept = c->depth - (uint32_t)pops;
             if (code_bytes == 0) {
                 c->depth = kept;
+            } else if (!c->expand) {
+                if (unlikely(!measure_stack(c, q, q + code_bytes, kept))) {
+                    sm_native_give_up(c, NULL);
+                    continue;
+                }
             } else if (unlikely(!read_stack(c, q, q + code_bytes, kept))) {
                 sm_native_give_up(c, NULL);
                 continue;
@@ -276,8 +317,8 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
                 if (c->cut_at != 0)
                     event_flags |= SM_EVENT_STACK_CUT;
             }
-            if (likely((c->flags & SM_CURSOR_STACKS) != 0)) {
-                e->frames = c->frames;
+            if (likely((c->flags & (SM_CURSOR_STACKS | SM_CURSOR_DEPTHS)) != 0)) {
+                e->frames = (c->flags & SM_CURSOR_STACKS) != 0 ? c->frames : NULL;
                 e->n_frames = c->depth;
                 e->common_prefix = kept;
             }

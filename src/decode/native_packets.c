@@ -181,6 +181,7 @@ static bool begin_packet(struct sm_stream_cursor *c, struct sm_native_packet *p,
     c->packet = p;
     c->expand =
         (c->flags & SM_CURSOR_STACKS) != 0 || (!c->measuring && (p->flags & SM_NATIVE_CUTS) != 0);
+    c->measure = !c->expand && (c->flags & SM_CURSOR_DEPTHS) != 0;
     c->p = data;
     c->end = data + bytes;
     c->ticks = p->ts_begin_ticks;

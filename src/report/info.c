@@ -281,7 +281,7 @@ enum sm_status sm_info_collect(struct sm_info *info, struct sm_trace *t, struct 
         p.word_bytes = 8;
     p.native_interval = (double)sm_trace_meta(t)->native_interval_bytes;
     struct sm_cursor *c;
-    if (sm_cursor_new(&c, t, SM_CURSOR_STACKS | SM_CURSOR_EXTENSIONS, err) != SM_OK)
+    if (sm_cursor_new(&c, t, SM_CURSOR_DEPTHS | SM_CURSOR_EXTENSIONS, err) != SM_OK)
         return SM_FAILED;
     sm_objects_init(&p.objects);
     info->marks = sm_alloc_zero(SM_INFO_MARKS, sizeof *info->marks);

@@ -40,11 +40,12 @@ static uint64_t read_all(struct sm_trace *t, unsigned flags) {
         return 0;
     while (sm_cursor_next(c, &e) == SM_OK) {
         n += e.kind != SM_EVENT_EXTENSION;
-        for (uint32_t i = 0; i < e.n_frames; i++)
+        for (uint32_t i = 0; e.frames != NULL && i < e.n_frames; i++)
             sum += e.frames[i];
         for (uint32_t i = 0; i < e.payload_bytes; i++)
             sum += e.payload[i];
-        if (e.n_frames > 0 && e.frames[e.n_frames - 1] >= sm_trace_n_locations(t))
+        if (e.n_frames > 0 && e.frames != NULL &&
+            e.frames[e.n_frames - 1] >= sm_trace_n_locations(t))
             abort();
         sum += sm_trace_owner(t, e.owner)->domain + (uint64_t)sm_trace_time_ns(t, e.ticks);
     }
@@ -121,10 +122,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     if (native && (read_all(t, stacks | extensions) != n || read_all(t, stacks) != n))
         abort(); /* the order must not change what is read */
     if (native && (read_batches(t, stacks | extensions, 1) != n ||
-                   read_batches(t, stacks, 2) != n || read_batches(t, extensions, 1) < n))
+                   read_batches(t, stacks, (data[0] & 4) != 0 ? 2 : 1) != n ||
+                   read_batches(t, extensions, 1) < n))
         abort(); /* nor whether it is read by packets */
     if (read_all(t, 0) < n)
         abort(); /* without stacks no less is readable */
+    if (read_all(t, SM_CURSOR_DEPTHS) < n)
+        abort(); /* nor with their depths alone */
     const struct sm_location *list;
     for (uint32_t i = 0; i < sm_trace_n_locations(t); i++)
         for (uint32_t k = sm_trace_location(t, i, &list); k-- > 0;)

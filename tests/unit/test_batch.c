@@ -441,6 +441,41 @@ static void test_cut_flag(void **state) {
     tb_release(&b);
 }
 
+/* Depths without stacks are those of the stacks; merged, too. */
+static void test_depths(void **state) {
+    for (uint32_t seed = 0; seed < 12; seed++) {
+        struct tb b;
+        struct sm_trace *t;
+        struct sm_cursor *c, *d;
+        struct sm_error err;
+        struct sm_event e, f;
+        uint64_t n = 0, sum = 0;
+        unsigned more = seed % 2 == 0 ? SM_CURSOR_UNMERGED : 0;
+        tb_init(&b, 1 + seed % 4);
+        tb_mixed(&b, 1 + seed % 4, 4000, seed);
+        assert_int_equal(sm_trace_open_memory(&t, b.data, b.bytes, NULL, &err), SM_OK);
+        assert_int_equal(sm_cursor_new(&c, t, more | SM_CURSOR_STACKS, &err), SM_OK);
+        assert_int_equal(sm_cursor_new(&d, t, more | SM_CURSOR_DEPTHS, &err), SM_OK);
+        while (sm_cursor_next(c, &e) == SM_OK) {
+            assert_int_equal(sm_cursor_next(d, &f), SM_OK);
+            assert_int_equal(e.kind, f.kind);
+            assert_int_equal(e.obj_seq, f.obj_seq);
+            assert_int_equal(e.n_frames, f.n_frames);
+            assert_int_equal(e.common_prefix, f.common_prefix);
+            assert_int_equal(e.flags, f.flags);
+            assert_null(f.frames);
+            n++;
+            sum += e.n_frames;
+        }
+        assert_int_equal(sm_cursor_next(d, &f), SM_END);
+        assert_true(n > 3500 && sum > 3 * n / 2);
+        sm_cursor_free(c);
+        sm_cursor_free(d);
+        sm_trace_free(t);
+        tb_release(&b);
+    }
+}
+
 /* Other formats are refused, and a pass may be given up in its middle. */
 static bool take_two(void *ctx, const struct sm_batch *b) {
     return ++*(unsigned *)ctx < 2;
@@ -469,7 +504,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_sound),    cmocka_unit_test(test_cut),
         cmocka_unit_test(test_flipped),  cmocka_unit_test(test_missing),
         cmocka_unit_test(test_deep),     cmocka_unit_test(test_files),
-        cmocka_unit_test(test_cut_flag), cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_cut_flag), cmocka_unit_test(test_depths),
+        cmocka_unit_test(test_ends),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     printf("%zu traces compared, %zu with losses, %zu events\n", n_compared, n_with_losses,
