@@ -81,6 +81,11 @@ void sm_batch_commit(struct sm_batch_pass *pass, struct sm_batch *b) {
     uint64_t floor_ticks = pass->last_ticks;
     raise_times(b, floor_ticks);
     pass->last_ticks = last_ticks(b, floor_ticks);
+    for (uint32_t i = 0; i < b->n_extensions; i++) {
+        const struct sm_batch_extension *x = &b->extensions[i];
+        if (x->op == SM_OP_MODULE)
+            sm_trace_add_module(t, x->ticks, x->payload, x->payload + x->payload_bytes);
+    }
     mark_orphans(pass, b);
     struct sm_native_outcome outcome = {.n_read = b->n_read,
                                         .n_alloc = b->n_allocs,

@@ -272,6 +272,8 @@ enum sm_status sm_native_stream_next(struct sm_stream_cursor *c, struct sm_event
             if ((c->flags & SM_CURSOR_EXTENSIONS) == 0)
                 continue;
             c->last_ticks = given;
+            if (unlikely(op == SM_OP_MODULE && !c->measuring))
+                sm_trace_add_module(c->t, given, q, q + bytes);
             fill(c, e, given, SM_EVENT_EXTENSION);
             e->op = (uint8_t)op;
             e->payload = q;

@@ -141,8 +141,11 @@ void sm_native_read_meta(struct sm_trace *t, const uint8_t *payload, size_t byte
         case SM_META_PARENT_PID:
             m->parent_pid = leb(&e, 0);
             break;
+        case SM_META_MODULE:
+            sm_trace_add_module(t, m->start_ticks, e.data, e.data + e.bytes);
+            break;
         default:
-            break; /* SM_META_MODULE, and what later versions add */
+            break; /* what later versions add */
         }
     }
 }

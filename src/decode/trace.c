@@ -200,6 +200,7 @@ void sm_trace_free(struct sm_trace *t) {
     sm_input_release(&t->input);
     sm_locations_release(&t->locations);
     sm_owners_release(&t->owners);
+    sm_modules_release(&t->modules);
     sm_arena_release(&t->arena);
     free(t->losses.list);
     free(t->stream_ids);

@@ -213,6 +213,22 @@ uint32_t sm_trace_stream_id(const struct sm_trace *t, uint32_t index);
 uint32_t sm_trace_n_owners(const struct sm_trace *t); /* grows while reading */
 const struct sm_owner *sm_trace_owner(const struct sm_trace *t, uint32_t index);
 
+/* An object file that the program had mapped, or that was unmapped. */
+struct sm_trace_module {
+    bool mapped;              /* false: gone from now on */
+    uint64_t ticks;           /* when; the trace's start for those of its header */
+    uint64_t start, end;      /* addresses */
+    uint64_t file_offset;     /* of `start` */
+    uint64_t load_generation; /* tells apart what was loaded at one address after another */
+    const uint8_t *build_id;  /* NULL = unknown */
+    uint32_t build_id_bytes;
+    const char *path; /* never NULL */
+};
+/* Those of the header are known from the open; others when a reader with SM_CURSOR_EXTENSIONS has passed them. The
+   pointers stay valid until the number grows. */
+uint32_t sm_trace_n_modules(const struct sm_trace *t);
+const struct sm_trace_module *sm_trace_module(const struct sm_trace *t, uint32_t index);
+
 /* Locations: ids are dense from 0 in order of first sight. */
 uint32_t sm_trace_n_locations(const struct sm_trace *t);
 uint64_t sm_trace_location_code(const struct sm_trace *t, uint32_t id);

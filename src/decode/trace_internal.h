@@ -13,10 +13,12 @@
 #include "decode/input.h"
 #include "decode/trace.h"
 #include "util/arena.h"
+#include "util/map.h"
 
 /* Locations beyond this number are taken for damage: they share one id. */
 #define SM_MAX_LOCATIONS (1u << 24)
 #define SM_MAX_OWNERS (1u << 22)
+#define SM_MAX_TRACE_MODULES (1u << 16)
 /* Names, locations and texts that a reader keeps. */
 #define SM_MAX_TRACE_ARENA_BYTES ((size_t)2 << 30)
 /* Entries of one kind that are listed one by one; further ones are merged into the last. */
@@ -48,6 +50,14 @@ struct sm_owners {
     uint32_t slots_capacity;
 };
 
+/* decode/modules.c */
+struct sm_modules {
+    struct sm_trace_module *list;
+    uint32_t n, capacity;
+    struct sm_map known; /* hash of the record */
+    uint64_t n_lost;
+};
+
 struct sm_losses {
     struct sm_loss *list;
     size_t n, capacity;
@@ -71,6 +81,7 @@ struct sm_trace {
     struct sm_arena arena;
     struct sm_locations locations;
     struct sm_owners owners;
+    struct sm_modules modules;
     struct sm_losses losses;
     bool orphans_reported;   /* by the first cursor that reached the end (merge/) */
     uint64_t done_bytes;     /* read by the cursors of this pass */
@@ -90,6 +101,11 @@ uint32_t sm_trace_stream_index(const struct sm_trace *t, uint32_t id);
 
 /* Index of the owner, added when new; name is copied (NULL = ""). */
 uint32_t sm_trace_add_owner(struct sm_trace *t, const struct sm_owner *owner);
+
+/* ---- modules ---- */
+
+/* Takes note of a MODULE record p..end, unless it is known. */
+void sm_trace_add_module(struct sm_trace *t, uint64_t ticks, const uint8_t *p, const uint8_t *end);
 
 /* ---- losses ---- */
 
@@ -141,8 +157,9 @@ void sm_trace_progress(struct sm_trace *t, uint64_t done_bytes);
 struct sm_native_tail *sm_native_tail_load(const char *path);
 void sm_native_tail_free(struct sm_native_tail *tail);
 
-/* For owners.c, locations.c, losses.c. */
+/* For owners.c, locations.c, modules.c. */
 void sm_locations_release(struct sm_locations *l);
 void sm_owners_release(struct sm_owners *o);
+void sm_modules_release(struct sm_modules *m);
 
 #endif

@@ -4,6 +4,7 @@
 #include "native_reading.h"
 
 #include "decode/batch.h"
+#include "encode/tlv.h"
 
 /* What both ways are reduced to; texts and stacks as they are, since ids may differ where names are missing. */
 struct seen {
@@ -476,6 +477,73 @@ static void test_depths(void **state) {
     }
 }
 
+static size_t module_record(uint8_t *out, size_t room, uint64_t state, uint64_t start,
+                            const char *name) {
+    struct sm_tlv_writer w = {out, room, 0, false};
+    sm_tlv_leb(&w, SM_MODULE_STATE, state);
+    sm_tlv_leb(&w, SM_MODULE_START, start);
+    sm_tlv_leb(&w, SM_MODULE_END, start + 0x1000);
+    sm_tlv_leb(&w, SM_MODULE_FILE_OFFSET, 0x200);
+    sm_tlv_leb(&w, SM_MODULE_LOAD_GENERATION, 3);
+    sm_tlv_bytes(&w, SM_MODULE_BUILD_ID, "\x00\xAB\xCD", 3);
+    sm_tlv_text(&w, 77, "of a later version");
+    sm_tlv_text(&w, SM_MODULE_PATH, name);
+    assert_false(w.overflowed);
+    return w.used;
+}
+
+static void check_module(const struct sm_trace *t, uint32_t index, bool mapped, uint64_t ticks,
+                         uint64_t start, const char *name) {
+    const struct sm_trace_module *m = sm_trace_module(t, index);
+    assert_int_equal(m->mapped, mapped);
+    assert_int_equal(m->ticks, ticks);
+    assert_int_equal(m->start, start);
+    assert_int_equal(m->end, start + 0x1000);
+    assert_int_equal(m->file_offset, 0x200);
+    assert_int_equal(m->load_generation, 3);
+    assert_int_equal(m->build_id_bytes, 3);
+    assert_memory_equal(m->build_id, "\x00\xAB\xCD", 3);
+    assert_string_equal(m->path, name);
+}
+
+/* Object files: of the header at once, of events when they are met, by whichever way and only once. */
+static void test_modules(void **state) {
+    for (int batches = 0; batches < 2; batches++) {
+        struct tb b;
+        struct sm_trace *t;
+        struct sm_error err;
+        uint8_t meta[1024], record[512];
+        struct sm_tlv_writer w = {meta, sizeof meta, 0, false};
+        tb_init(&b, 1);
+        sm_tlv_leb(&w, SM_META_FORMAT_VERSION, 1);
+        sm_tlv_bytes(&w, SM_META_MODULE, record, module_record(record, 512, 1, 0x400000, "/bin/p"));
+        sm_tlv_bytes(&w, SM_META_MODULE, record, module_record(record, 512, 1, 0x800000, "/l.so"));
+        struct sm_packet_header h = {.kind = SM_PACKET_META, .ts_begin_ticks = b.start_ticks};
+        tb_packet(&b, &h, meta, w.used);
+        tb_extension(&b, 0, b.start_ticks + 7, SM_OP_MODULE, record,
+                     module_record(record, 512, 0, 0x800000, "/l.so"));
+        tb_end(&b, b.start_ticks + 9);
+        assert_int_equal(sm_trace_open_memory(&t, b.data, b.bytes, NULL, &err), SM_OK);
+        assert_int_equal(sm_trace_n_modules(t), 2);
+        for (int again = 0; again < 2; again++) {
+            struct list l = {0};
+            if (batches == again)
+                by_batches(t, SM_CURSOR_EXTENSIONS, 1, &l);
+            else
+                by_cursor(t, SM_CURSOR_EXTENSIONS, &l);
+            assert_int_equal(l.n, 1);
+            free(l.items);
+            assert_int_equal(sm_trace_n_modules(t), 3);
+        }
+        check_module(t, 0, true, b.start_ticks, 0x400000, "/bin/p");
+        check_module(t, 1, true, b.start_ticks, 0x800000, "/l.so");
+        check_module(t, 2, false, b.start_ticks + 7, 0x800000, "/l.so");
+        assert_string_equal(sm_trace_module(t, 3)->path, "");
+        sm_trace_free(t);
+        tb_release(&b);
+    }
+}
+
 /* Other formats are refused, and a pass may be given up in its middle. */
 static bool take_two(void *ctx, const struct sm_batch *b) {
     return ++*(unsigned *)ctx < 2;
@@ -505,7 +573,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_flipped),  cmocka_unit_test(test_missing),
         cmocka_unit_test(test_deep),     cmocka_unit_test(test_files),
         cmocka_unit_test(test_cut_flag), cmocka_unit_test(test_depths),
-        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_modules),  cmocka_unit_test(test_ends),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     printf("%zu traces compared, %zu with losses, %zu events\n", n_compared, n_with_losses,
