@@ -28,10 +28,6 @@ struct sm_backend {
     bool marks_own_orphans;
     void (*stream_free)(struct sm_stream_cursor *c);
 
-    /* A cursor over all streams in the order of the file, for SM_CURSOR_UNMERGED; read and freed by the
-       functions above. NULL = this format has no such order: stream after stream. */
-    struct sm_stream_cursor *(*file_new)(struct sm_trace *t, unsigned flags);
-
     /* Is the allocation (stream id, seq) in the trace, at whatever place? Constant or logarithmic
        time. The merge holds an event on it back only when it is. Packets that turn out damaged while
        they are read may change the answer from true to false. */

@@ -181,7 +181,7 @@ struct sm_trace_options {
 /* What a cursor delivers (merge/cursor.h). */
 enum sm_cursor_flag {
     SM_CURSOR_STACKS = 1,     /* decode stacks; else n_frames = 0, but SM_EVENT_STACK_CUT is told */
-    SM_CURSOR_UNMERGED = 2,   /* stream after stream (memtrace: file order): fastest */
+    SM_CURSOR_UNMERGED = 2,   /* stream after stream, by ascending id: fastest */
     SM_CURSOR_EXTENSIONS = 4, /* deliver SM_EVENT_EXTENSION events too */
     /* Without SM_CURSOR_STACKS: n_frames and common_prefix are told all the same; `frames` may be NULL. A native packet
        that holds impossible stacks is not noticed as such if their lengths add up. */

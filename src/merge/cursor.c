@@ -317,11 +317,7 @@ enum sm_status sm_cursor_new(struct sm_cursor **out, struct sm_trace *t, unsigne
     t->done_bytes = t->progress_bytes = 0;
     bool unmerged = (flags & SM_CURSOR_UNMERGED) != 0;
     bool ok = true;
-    if (unmerged && c->backend->file_new != NULL) {
-        c->mode = SINGLE;
-        c->only = c->backend->file_new(t, flags);
-        ok = c->only != NULL;
-    } else if (t->n_streams == 1) {
+    if (t->n_streams == 1) {
         c->mode = SINGLE;
         c->only = c->backend->stream_new(t, 0, flags);
         ok = c->only != NULL;
