@@ -136,7 +136,7 @@ static void group_task(void *ctx, unsigned task) {
             size_t cell = cell_of(g, t, combination(g, row));
             for (uint32_t k = 0; k < g->n_weighers; k++) {
                 if (bits[k] >> bit & 1)
-                    sm_weigher_add(&g->weighers[k], row, &t->sums[cell * g->n_weighers + k]);
+                    sm_weigher_add_row(&g->weighers[k], row, &t->sums[cell * g->n_weighers + k]);
             }
         }
     }

@@ -82,6 +82,11 @@ void sm_weigher_init(struct sm_weigher *w, const struct sm_analysis *a,
     *w = (struct sm_weigher){.analysis = a,
                              .selection = s != NULL && s->words != NULL ? s : NULL,
                              .weight = *weight,
+                             .plain = weight->kind != SM_WEIGHT_LIFETIME &&
+                                      weight->kind != SM_WEIGHT_OBJECTS &&
+                                      (weight->kind != SM_WEIGHT_SAMPLES || !a->mixed),
+                             .sample_variance = (1 - a->meta.sample_rate) *
+                                                (double)a->sample_units * (double)a->sample_units,
                              .moment = a->peak};
     switch (weight->kind) {
     case SM_WEIGHT_LIVE_OWN_PEAK:
@@ -276,7 +281,7 @@ static void weigh_task(void *ctx, unsigned task) {
         while (bits != 0) {
             uint32_t row = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
-            sm_weigher_add(w, row, &cells[cell_of != NULL ? cell_of[row] : 0]);
+            sm_weigher_add_row(w, row, &cells[cell_of != NULL ? cell_of[row] : 0]);
         }
     }
 }

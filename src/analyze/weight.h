@@ -59,6 +59,7 @@ struct sm_weigher {
     const struct sm_analysis *analysis;
     const struct sm_selection *selection; /* NULL = all */
     struct sm_weight weight;
+    bool plain;            /* a row adds its samples, and nothing else is kept of it */
     struct sm_peak moment; /* LIVE_PEAK, LIVE_OWN_PEAK: when that was */
     uint64_t
         *members;  /* bitmap of the rows that count, selected or not; NULL = told by their ages */
@@ -84,5 +85,25 @@ struct sm_sum *sm_weigh_classes(const struct sm_weigher *w, unsigned threads);
 
 /* The estimate in the weight's own measure. */
 struct sm_estimate sm_weight_estimate(const struct sm_weigher *w, const struct sm_sum *sum);
+
+/* sm_weigher_add for loops over many rows. */
+static inline void sm_weigher_add_row(const struct sm_weigher *w, uint32_t row, struct sm_sum *to) {
+    const struct sm_analysis *a = w->analysis;
+    uint64_t samples = a->rows.samples[row];
+    if (__builtin_expect(!w->plain || samples == SM_ROW_MANY, 0)) {
+        sm_weigher_add(w, row, to);
+        return;
+    }
+    to->samples += samples;
+    to->rows++;
+    if (!a->mixed) {
+        to->units += samples;
+        return;
+    }
+    to->units += a->rows.units != NULL ? a->rows.units[row] : samples;
+    to->variance += a->classes[a->rows.class_id[row]].byte_sampled
+                        ? sm_row_variance(a, row)
+                        : (double)samples * w->sample_variance;
+}
 
 #endif

@@ -193,6 +193,37 @@ static void put_error(struct sm_answer *a, struct sm_buffer *out, size_t begin) 
     }
 }
 
+/* The question in one text. Filters count as they are written: two spellings are two questions. */
+static void put_question(struct sm_buffer *out, const struct sm_request *r) {
+    sm_buffer_text(out, r->path);
+    for (uint32_t i = 0; i < r->n_parameters; i++)
+        sm_buffer_printf(out, "\n%s=%s", r->parameters[i].name, r->parameters[i].value);
+}
+
+/* The route's answer about a trace, kept or made. */
+static void answer_of_trace(struct sm_answer *a, const struct route *route, struct sm_buffer *out,
+                            size_t begin) {
+    struct sm_buffer question;
+    sm_buffer_init(&question, -1);
+    put_question(&question, a->r);
+    size_t before = out->used;
+    out->used = begin;
+    if (sm_snapshot_answer_get(a->s, sm_buffer_string(&question), out)) {
+        a->kept = true;
+    } else {
+        out->used = before;
+        route->answer(a);
+        if (a->status == 0) {
+            sm_json_close(&a->j, '}');
+            sm_json_end(&a->j);
+            sm_snapshot_answer_keep(a->s, sm_buffer_string(&question), out->data + begin,
+                                    out->used - begin);
+            a->kept = true;
+        }
+    }
+    sm_buffer_release(&question);
+}
+
 unsigned sm_api_answer(const struct sm_api *api, const struct sm_request *r,
                        struct sm_buffer *out) {
     struct sm_answer a = {.api = api, .r = r};
@@ -202,13 +233,16 @@ unsigned sm_api_answer(const struct sm_api *api, const struct sm_request *r,
     sm_json_open(&a.j, NULL, '{');
     if (route == NULL)
         sm_answer_fail(&a, 404, "there is no such path; see docs/api.md");
-    else if (!route->needs_trace ||
-             sm_answer_hold(&a, "trace", "filter", &a.s, &a.filter, &a.asked))
+    else if (!route->needs_trace)
         route->answer(&a);
+    else if (sm_answer_hold(&a, "trace", "filter", &a.s, &a.filter, &a.asked))
+        answer_of_trace(&a, route, out, begin);
     if (a.status != 0)
         put_error(&a, out, begin);
-    sm_json_close(&a.j, '}');
-    sm_json_end(&a.j);
+    if (!a.kept) {
+        sm_json_close(&a.j, '}');
+        sm_json_end(&a.j);
+    }
     if (a.s != NULL) {
         sm_snapshot_done(a.s, a.filter);
         sm_traces_drop(api->traces, a.s);

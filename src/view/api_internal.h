@@ -14,6 +14,7 @@ struct sm_answer {
     struct sm_asked asked;
     struct sm_json j;
     unsigned status; /* 0 = fine so far */
+    bool kept;       /* the answer is complete, from or for those kept */
     struct sm_filter_error filter_error;
     char error[512];
 };

@@ -13,15 +13,12 @@
 
 /* ---- summary ---- */
 
-static void put_weight(struct sm_answer *a, const char *key, enum sm_weight_kind kind,
-                       struct sm_peak *moment) {
-    struct sm_weight weight = {.kind = kind, .temporary_by = SM_TEMPORARY_BYTES, .limit = 1000000};
+static void put_weight(struct sm_answer *a, const char *key, enum sm_weight_kind kind) {
+    struct sm_weight weight = {.kind = kind};
     struct sm_weigher w;
     sm_asked_weigher(&a->asked, &w, &weight);
     struct sm_sum sum = sm_weigh(&w, 0);
     sm_json_sum(&a->j, key, &w, &sum);
-    if (moment != NULL)
-        *moment = w.moment;
     sm_weigher_release(&w);
 }
 
@@ -56,54 +53,65 @@ static void put_groups(struct sm_answer *a, const char *key, const char *by,
     sm_buffer_release(&name);
 }
 
-static void put_sites(struct sm_answer *a, const char *key, enum sm_weight_kind kind) {
-    struct sm_weight weight = {.kind = kind, .temporary_by = SM_TEMPORARY_BYTES, .limit = 1000000};
-    struct sm_query q;
-    struct sm_error err;
-    sm_json_open(&a->j, key, '[');
-    if (sm_query_make(&q, &a->asked, "function", &weight, 1, false, &err)) {
-        for (uint32_t k = 0; k < q.groups.n_groups && k < 5; k++) {
-            sm_json_open(&a->j, NULL, '{');
-            sm_json_place(&a->j, "place", &q.views[0], q.groups.list[k].value[0]);
-            sm_json_sum(&a->j, "estimate", &q.weighers[0], &q.groups.list[k].sums[0]);
-            sm_json_close(&a->j, '}');
+#define SITES_SHOWN 5
+
+/* The heaviest sites by one weight of the query. */
+static void put_sites(struct sm_answer *a, const char *key, const struct sm_query *q,
+                      uint32_t weight) {
+    const struct sm_group_row *best[SITES_SHOWN] = {NULL};
+    for (uint32_t k = 0; k < q->groups.n_groups; k++) {
+        const struct sm_group_row *row = &q->groups.list[k];
+        for (unsigned i = 0; i < SITES_SHOWN && row != NULL && row->sums[weight].units > 0; i++) {
+            if (best[i] == NULL || row->sums[weight].units > best[i]->sums[weight].units) {
+                const struct sm_group_row *worse = best[i];
+                best[i] = row;
+                row = worse;
+            }
         }
     }
+    sm_json_open(&a->j, key, '[');
+    for (unsigned i = 0; i < SITES_SHOWN && best[i] != NULL; i++) {
+        sm_json_open(&a->j, NULL, '{');
+        sm_json_place(&a->j, "place", &q->views[0], best[i]->value[0]);
+        sm_json_sum(&a->j, "estimate", &q->weighers[weight], &best[i]->sums[weight]);
+        sm_json_close(&a->j, '}');
+    }
     sm_json_close(&a->j, ']');
-    sm_query_release(&q);
 }
 
 void sm_api_summary(struct sm_answer *a) {
     static const enum sm_weight_kind four[] = {SM_WEIGHT_ALLOCATED, SM_WEIGHT_LIVE_END,
                                                SM_WEIGHT_LIVE_PEAK, SM_WEIGHT_PROMOTED};
     static const char *const names[] = {"allocated", "live_end", "peak", "promoted"};
-    struct sm_peak moment;
+    static const char *const sites[] = {"allocated", "live_end", "peak", "temporary"};
+    /* All that stands by site in one pass over the rows; the totals come with it. */
+    static const struct sm_weight weights[] = {
+        {.kind = SM_WEIGHT_ALLOCATED},
+        {.kind = SM_WEIGHT_LIVE_END},
+        {.kind = SM_WEIGHT_LIVE_OWN_PEAK},
+        {.kind = SM_WEIGHT_TEMPORARY, .temporary_by = SM_TEMPORARY_BYTES, .limit = 1000000}};
     struct sm_json *j = &a->j;
-    put_weight(a, "allocated", SM_WEIGHT_ALLOCATED, NULL);
-    put_weight(a, "live_end", SM_WEIGHT_LIVE_END, NULL);
-    put_weight(a, "peak", SM_WEIGHT_LIVE_OWN_PEAK, &moment);
-    sm_json_i64(j, "peak_ns", moment.ns);
-    put_weight(a, "promoted", SM_WEIGHT_PROMOTED, NULL);
-    put_weight(a, "early", SM_WEIGHT_FREED_EARLY, NULL);
-    put_weight(a, "temporary", SM_WEIGHT_TEMPORARY, NULL);
-    put_weight(a, "freed", SM_WEIGHT_FREED, NULL);
-    put_weight(a, "objects", SM_WEIGHT_OBJECTS, NULL);
+    struct sm_query q;
+    struct sm_error err;
+    if (!sm_query_make(&q, &a->asked, "function", weights, 4, false, &err)) {
+        sm_query_release(&q);
+        sm_answer_fail(a, 500, "%s", err.text);
+        return;
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        sm_json_sum(j, sites[i], &q.weighers[i], &q.totals[i]);
+    sm_json_i64(j, "peak_ns", q.weighers[2].moment.ns);
+    sm_json_open(j, "sites", '{');
+    for (uint32_t i = 0; i < 4; i++)
+        put_sites(a, sites[i], &q, i);
+    sm_json_close(j, '}');
+    sm_query_release(&q);
+    put_weight(a, "promoted", SM_WEIGHT_PROMOTED);
+    put_weight(a, "early", SM_WEIGHT_FREED_EARLY);
+    put_weight(a, "freed", SM_WEIGHT_FREED);
+    put_weight(a, "objects", SM_WEIGHT_OBJECTS);
     put_groups(a, "domains", "domain", four, names, 4);
     put_groups(a, "sources", "heap", four, names, 2);
-    sm_json_open(j, "sites", '{');
-    put_sites(a, "allocated", SM_WEIGHT_ALLOCATED);
-    put_sites(a, "live_end", SM_WEIGHT_LIVE_END);
-    put_sites(a, "peak", SM_WEIGHT_LIVE_OWN_PEAK);
-    put_sites(a, "temporary", SM_WEIGHT_TEMPORARY);
-    sm_json_close(j, '}');
-    struct sm_leaks_report r;
-    struct sm_asked three = a->asked;
-    three.top = 3;
-    sm_leaks_report_make(&r, &three, SM_KEY_FUNCTION, 0, NULL);
-    sm_json_open(j, "leaks", '{');
-    sm_leaks_report_members(j, &r);
-    sm_json_close(j, '}');
-    sm_leaks_report_release(&r);
 }
 
 /* ---- timeline ---- */

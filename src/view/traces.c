@@ -54,6 +54,10 @@ static void free_applied(struct sm_applied *a) {
 static void free_snapshot(struct sm_snapshot *s) {
     for (unsigned i = 0; i < SM_KEPT_SELECTIONS; i++)
         free_applied(s->applied[i]);
+    for (unsigned i = 0; i < SM_KEPT_ANSWERS; i++) {
+        free(s->answers[i].key);
+        free(s->answers[i].text);
+    }
     pthread_mutex_destroy(&s->lock);
     sm_analysis_free(s->a);
     free(s);
@@ -149,6 +153,40 @@ void sm_snapshot_done(struct sm_snapshot *s, const struct sm_applied *applied) {
     pthread_mutex_unlock(&s->lock);
     if (last)
         free_applied(a);
+}
+
+bool sm_snapshot_answer_get(struct sm_snapshot *s, const char *key, struct sm_buffer *out) {
+    bool found = false;
+    pthread_mutex_lock(&s->lock);
+    for (unsigned i = 0; i < SM_KEPT_ANSWERS && !found; i++) {
+        struct sm_kept_answer *a = &s->answers[i];
+        if (a->key == NULL || strcmp(a->key, key) != 0)
+            continue;
+        sm_buffer_bytes(out, a->text, a->bytes);
+        a->used = ++s->clock;
+        found = true;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+void sm_snapshot_answer_keep(struct sm_snapshot *s, const char *key, const char *text,
+                             size_t bytes) {
+    if (bytes > SM_KEPT_ANSWER_BYTES)
+        return;
+    pthread_mutex_lock(&s->lock);
+    struct sm_kept_answer *oldest = &s->answers[0];
+    for (unsigned i = 1; i < SM_KEPT_ANSWERS; i++) {
+        if (s->answers[i].used < oldest->used)
+            oldest = &s->answers[i];
+    }
+    free(oldest->key);
+    free(oldest->text);
+    oldest->key = sm_strdup(key);
+    oldest->text = memcpy(sm_alloc(bytes), text, bytes);
+    oldest->bytes = bytes;
+    oldest->used = ++s->clock;
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- loading ---- */

@@ -14,6 +14,8 @@
 enum sm_trace_state { SM_TRACE_LOADING = 0, SM_TRACE_READY, SM_TRACE_FAILED };
 
 #define SM_KEPT_SELECTIONS 16
+#define SM_KEPT_ANSWERS 64
+#define SM_KEPT_ANSWER_BYTES ((size_t)4 << 20) /* longer ones are made anew */
 
 /* A filter applied to a snapshot; shared like it. */
 struct sm_applied {
@@ -33,6 +35,11 @@ struct sm_snapshot {
     pthread_mutex_t lock;
     struct sm_applied *applied[SM_KEPT_SELECTIONS];
     uint64_t clock;
+    struct sm_kept_answer {
+        char *key, *text;
+        size_t bytes;
+        uint64_t used;
+    } answers[SM_KEPT_ANSWERS];
 };
 
 struct sm_viewed {
@@ -63,6 +70,12 @@ void sm_traces_drop(struct sm_traces *t, struct sm_snapshot *s);
 const struct sm_applied *sm_snapshot_apply(struct sm_snapshot *s, const char *filter,
                                            struct sm_filter_error *err);
 void sm_snapshot_done(struct sm_snapshot *s, const struct sm_applied *a);
+
+/* Answers by their questions: going back and forth in the page asks the same again. A snapshot never changes, so that an
+   answer about it stays right. `get` appends to *out. */
+bool sm_snapshot_answer_get(struct sm_snapshot *s, const char *key, struct sm_buffer *out);
+void sm_snapshot_answer_keep(struct sm_snapshot *s, const char *key, const char *text,
+                             size_t bytes);
 
 /* A number that rises with every change of any state; waits until it differs from `seen`, for at most ms. */
 uint64_t sm_traces_wait(struct sm_traces *t, uint64_t seen, unsigned ms);

@@ -119,7 +119,6 @@ export interface Summary {
   domains: NamedGroup[];
   sources: NamedGroup[];
   sites: { allocated: PlaceEstimate[]; live_end: PlaceEstimate[]; peak: PlaceEstimate[]; temporary: PlaceEstimate[] };
-  leaks: Leaks;
 }
 export interface Series {
   name: string;

@@ -1,6 +1,6 @@
 /** What a user asks first, answered in words and numbers. */
 import type { ComponentChildren } from "preact";
-import type { NamedGroup, PlaceEstimate, Summary, TimelineData } from "../api";
+import type { Leaks, NamedGroup, PlaceEstimate, Summary, TimelineData } from "../api";
 import { bytes, count, duration, percent, safe } from "../format";
 import { both, quote } from "../filters";
 import { Chart } from "../ui/Chart";
@@ -11,11 +11,12 @@ import { rows, type ViewProps } from "./common";
 export function Overview(props: ViewProps) {
   const { state, info } = props;
   const summary = useApi<Summary>("summary", rows(state, info));
+  const leaks = useApi<Leaks>("leaks", { ...rows(state, info), top: 3 });
   const timeline = useApi<TimelineData>("timeline", { ...rows(state, info), points: 400 });
   return (
     <>
       <Waiting answer={summary} height={420}>
-        {(s) => <Answers s={s} {...props} />}
+        {(s) => <Answers s={s} leaks={leaks.data} {...props} />}
       </Waiting>
       <h2>Live memory</h2>
       <Waiting answer={timeline} height={230}>
@@ -45,7 +46,7 @@ function Card({ title, children, action }: { title: string; children: ComponentC
   );
 }
 
-function Answers({ s, state, info, go }: ViewProps & { s: Summary }) {
+function Answers({ s, leaks, state, info, go }: ViewProps & { s: Summary; leaks: Leaks | null }) {
   const link = (text: string, change: Parameters<typeof go>[0]) => (
     <button class="link" onClick={() => go(change)}>
       {text}
@@ -65,7 +66,7 @@ function Answers({ s, state, info, go }: ViewProps & { s: Summary }) {
   const end = s.live_end.value ?? s.live_end.samples;
   const peak = s.peak.value ?? s.peak.samples;
   const early = s.early.value ?? s.early.samples;
-  const growing = s.leaks.sites.filter((l) => l.score >= 0.5 && (l.slope_low ?? 0) > 0);
+  const growing = (leaks?.sites ?? []).filter((l) => l.score >= 0.5 && (l.slope_low ?? 0) > 0);
   const seconds = info.last_ns / 1e9;
   const rss = info.counters.find((c) => c.name === "rss_bytes");
   return (
@@ -96,7 +97,9 @@ function Answers({ s, state, info, go }: ViewProps & { s: Summary }) {
             <Value e={s.live_end} />
           </strong>
           , {percent(end, peak)} of the peak.{" "}
-          {growing.length === 0
+          {leaks === null
+            ? "Looking for what grows…"
+            : growing.length === 0
             ? "No site grows throughout the run."
             : `${growing.length === 1 ? "One site keeps" : `${growing.length} sites keep`} growing:`}
         </p>
