@@ -336,24 +336,26 @@ void sm_json_asked(struct sm_json *j, const struct sm_asked *q) {
 /* ---- CSV ---- */
 
 void sm_csv_text(struct sm_buffer *out, const char *text, size_t bytes) {
-    bool quote = bytes == 0;
-    for (size_t i = 0; i < bytes; i++)
-        quote |= text[i] == ',' || text[i] == '"' || text[i] == '\n' || text[i] == '\r';
+    struct sm_buffer safe;
+    sm_buffer_init(&safe, -1);
+    sm_text_safe(&safe, text, bytes);
+    bool quote = safe.used == 0;
+    for (size_t i = 0; i < safe.used; i++)
+        quote |= safe.data[i] == ',' || safe.data[i] == '"';
     /* What a spreadsheet would take for a formula is told to be text. */
-    bool formula = bytes > 0 && strchr("=+-@\t", text[0]) != NULL;
-    if (!quote && !formula) {
-        sm_buffer_bytes(out, text, bytes);
-        return;
-    }
-    sm_buffer_char(out, '"');
+    bool formula = safe.used > 0 && strchr("=+-@", safe.data[0]) != NULL;
+    if (quote || formula)
+        sm_buffer_char(out, '"');
     if (formula)
         sm_buffer_char(out, '\'');
-    for (size_t i = 0; i < bytes; i++) {
-        if (text[i] == '"')
+    for (size_t i = 0; i < safe.used; i++) {
+        if (safe.data[i] == '"')
             sm_buffer_char(out, '"');
-        sm_buffer_char(out, text[i]);
+        sm_buffer_char(out, safe.data[i]);
     }
-    sm_buffer_char(out, '"');
+    if (quote || formula)
+        sm_buffer_char(out, '"');
+    sm_buffer_release(&safe);
 }
 
 static void csv_double(struct sm_buffer *out, double x) {

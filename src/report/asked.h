@@ -77,7 +77,8 @@ void sm_place_find(const struct sm_view *v, const char *text, struct sm_place_ma
 
 /* ---- CSV ---- */
 
-void sm_csv_text(struct sm_buffer *out, const char *text, size_t bytes); /* quoted where needed */
+/* A field: made safe, and quoted where needed. */
+void sm_csv_text(struct sm_buffer *out, const char *text, size_t bytes);
 void sm_csv_estimate(struct sm_buffer *out, const struct sm_weigher *w, const struct sm_sum *sum);
 #define SM_CSV_ESTIMATE_HEAD(name) name "," name "_low," name "_high," name "_samples," name "_rows"
 
