@@ -17,6 +17,8 @@ static const struct sm_option options[] = {
     SM_TOP_OPTION,
     {0, "points", SM_ARG_NUMBER, "N", NULL, "Spans of time (as many as fit the terminal; 500)"},
     {0, "between", SM_ARG_TEXT, "A..B", NULL, "Show only this part of the run: 2s..5s"},
+    {0, "rss", SM_ARG_NONE, NULL, NULL,
+     "One more curve: the memory of the process, where the trace has it"},
     {0, "svg", SM_ARG_NONE, NULL, NULL, "Print an SVG picture"},
     SM_JSON_OPTION,
     SM_CSV_OPTION,
@@ -85,6 +87,8 @@ static int report(const struct sm_invocation *in, const struct sm_asked *asked) 
         uint32_t top = sm_option_given(in, "top") ? (uint32_t)asked->top : 5;
         sm_timeline_make(&t, asked, kind, top, from, to, (uint32_t)points);
     }
+    if (sm_option_given(in, "rss") && !sm_timeline_add_process(&t))
+        sm_complain("statmem: the trace does not tell the memory of the process");
     struct sm_buffer out;
     sm_buffer_init(&out, STDOUT_FILENO);
     if (sm_option_given(in, "json"))

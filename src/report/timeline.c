@@ -240,6 +240,7 @@ void sm_timeline_release(struct sm_timeline *t) {
     for (uint32_t i = 0; i < t->n_curves; i++)
         sm_curve_release(&t->curves[i]);
     free(t->curves);
+    free(t->process);
     *t = (struct sm_timeline){0};
 }
 
@@ -263,6 +264,18 @@ static void json_column(struct sm_json *j, const char *key, const struct sm_time
     sm_json_close(j, ']');
 }
 
+static void json_interval(struct sm_json *j, const struct sm_timeline *t,
+                          const struct sm_series *s) {
+    sm_json_open(j, "live_low", '[');
+    for (uint32_t i = 0; i < t->n_points; i++)
+        sm_json_double(j, NULL, sm_timeline_estimate(t, s, i).low);
+    sm_json_close(j, ']');
+    sm_json_open(j, "live_high", '[');
+    for (uint32_t i = 0; i < t->n_points; i++)
+        sm_json_double(j, NULL, sm_timeline_estimate(t, s, i).high);
+    sm_json_close(j, ']');
+}
+
 void sm_timeline_members(struct sm_json *j, const struct sm_timeline *t) {
     sm_json_i64(j, "from_ns", t->from_ns);
     sm_json_i64(j, "to_ns", t->to_ns);
@@ -279,9 +292,8 @@ void sm_timeline_members(struct sm_json *j, const struct sm_timeline *t) {
         json_column(j, "high", t, s, HIGH);
         json_column(j, "allocated", t, s, ALLOCATED);
         json_column(j, "freed", t, s, FREED);
-        struct sm_sum sum = {
-            .units = s->peak.units, .samples = s->peak.samples, .variance = s->peak.variance};
-        struct sm_estimate e = sm_sum_estimate(t->asked->a, &sum);
+        json_interval(j, t, s);
+        struct sm_estimate e = sm_timeline_peak(t, s);
         sm_json_estimate(j, "peak", &e, 0);
         sm_json_i64(j, "peak_ns", s->peak.ns);
         sm_json_close(j, '}');
@@ -300,7 +312,8 @@ void sm_timeline_json(struct sm_buffer *out, const struct sm_timeline *t) {
 }
 
 void sm_timeline_csv(struct sm_buffer *out, const struct sm_timeline *t) {
-    sm_buffer_text(out, "series,from_ns,to_ns,live,low,high,allocated,freed,live_samples\n");
+    sm_buffer_text(out, "series,from_ns,to_ns,live,low,high,allocated,freed,live_samples,"
+                        "live_low,live_high\n");
     for (uint32_t i = 0; i < t->n_series; i++) {
         const struct sm_series *s = &t->series[i];
         for (uint32_t k = 0; k < t->n_points; k++) {
@@ -312,7 +325,12 @@ void sm_timeline_csv(struct sm_buffer *out, const struct sm_timeline *t) {
                              (long long)(t->from_ns + (int64_t)(length * (k + 1) / t->n_points)));
             for (int c = LIVE; c <= FREED; c++)
                 sm_buffer_printf(out, ",%.17g", (double)units_of(p, (enum column)c) * t->unit);
-            sm_buffer_printf(out, ",%" PRIu64 "\n", p->live_samples);
+            struct sm_estimate e = sm_timeline_estimate(t, s, k);
+            sm_buffer_printf(out, ",%" PRIu64, p->live_samples);
+            if (isnan(e.value))
+                sm_buffer_text(out, ",,\n");
+            else
+                sm_buffer_printf(out, ",%.17g,%.17g\n", e.low, e.high);
         }
     }
 }

@@ -10,6 +10,7 @@
 #define LABEL_COLUMNS 10
 #define TALL 12
 #define LOW_ROWS 4
+#define MARKS 8
 
 /* Largest of the points that fall to a column. */
 static double column_value(const struct sm_timeline *t, const struct sm_series *s, unsigned column,
@@ -59,6 +60,57 @@ static void plot(struct sm_buffer *out, const struct sm_timeline *t, const struc
     sm_buffer_release(&line);
 }
 
+/* Column of a moment; n_columns when it is not shown. */
+static unsigned column_of(const struct sm_timeline *t, int64_t ns, unsigned n_columns) {
+    if (ns < t->from_ns || ns >= t->to_ns)
+        return n_columns;
+    return (unsigned)((__int128)(ns - t->from_ns) * n_columns / (t->to_ns - t->from_ns));
+}
+
+/* A line of arrows below the plot, numbered, and what they stand for. */
+static void marks(struct sm_buffer *out, const struct sm_timeline *t, unsigned n_columns) {
+    const struct sm_analysis *a = t->asked->a;
+    char number[SM_NUMBER_BYTES];
+    uint32_t shown[MARKS], n = 0, more = 0;
+    unsigned at = 0;
+    for (uint32_t i = 0; i < a->n_marks; i++) {
+        if (column_of(t, a->marks[i].ns, n_columns) == n_columns)
+            continue;
+        if (n < MARKS)
+            shown[n++] = i;
+        else
+            more++;
+    }
+    if (n == 0)
+        return;
+    sm_buffer_fill(out, ' ', LABEL_COLUMNS + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        unsigned column = column_of(t, a->marks[shown[i]].ns, n_columns);
+        if (column < at)
+            continue;
+        sm_buffer_fill(out, ' ', column - at);
+        sm_buffer_text(out, t->asked->utf8 ? "▲" : "^");
+        at = column + 1;
+    }
+    sm_buffer_char(out, '\n');
+    for (uint32_t i = 0; i < n; i++) {
+        const struct sm_trace_mark *m = &a->marks[shown[i]];
+        const char *text = sm_text(a, m->text);
+        struct sm_buffer safe;
+        sm_buffer_init(&safe, -1);
+        sm_text_safe(&safe, text, strlen(text));
+        sm_buffer_printf(out, "%s at %s: ", t->asked->utf8 ? "▲" : "^",
+                         sm_number_duration(number, m->ns));
+        sm_text_shortened(out, sm_buffer_string(&safe), safe.used,
+                          t->asked->width > 40 ? t->asked->width - 22 : 20, t->asked->utf8);
+        sm_buffer_char(out, '\n');
+        sm_buffer_release(&safe);
+    }
+    if (more > 0)
+        sm_buffer_printf(out, "and %s more marks; statmem dump shows all\n",
+                         sm_number_count(number, more));
+}
+
 /* "0 s        334 ms        669 ms" below the axis. */
 static void time_axis(struct sm_buffer *out, const struct sm_timeline *t, unsigned n_columns) {
     char number[SM_NUMBER_BYTES];
@@ -90,9 +142,7 @@ static void time_axis(struct sm_buffer *out, const struct sm_timeline *t, unsign
 static void series_head(struct sm_buffer *out, const struct sm_timeline *t,
                         const struct sm_series *s) {
     char a[SM_NUMBER_BYTES], b[SM_NUMBER_BYTES];
-    struct sm_sum sum = {
-        .units = s->peak.units, .samples = s->peak.samples, .variance = s->peak.variance};
-    struct sm_estimate e = sm_sum_estimate(t->asked->a, &sum);
+    struct sm_estimate e = sm_timeline_peak(t, s);
     sm_text_safe(out, s->name, strlen(s->name));
     if (isnan(e.value))
         sm_buffer_printf(out, ": peak %s samples", sm_number_count(a, s->peak.units));
@@ -119,6 +169,7 @@ void sm_timeline_print(struct sm_buffer *out, const struct sm_timeline *t) {
              styles[i % (sizeof styles / sizeof *styles)]);
     }
     time_axis(out, t, n_columns);
+    marks(out, t, n_columns);
 }
 
 /* ---- SVG ---- */
@@ -184,6 +235,42 @@ static void svg_axes(struct sm_buffer *out, const struct sm_timeline *t, double 
     }
 }
 
+/* A mark's text shows when the pointer rests on its line. */
+static void svg_marks(struct sm_buffer *out, const struct sm_timeline *t) {
+    const struct sm_analysis *a = t->asked->a;
+    for (uint32_t i = 0, n = 0; i < a->n_marks && n < 200; i++) {
+        int64_t ns = a->marks[i].ns;
+        if (ns < t->from_ns || ns >= t->to_ns)
+            continue;
+        n++;
+        double x = x_of((double)(ns - t->from_ns) / (double)(t->to_ns - t->from_ns));
+        sm_buffer_printf(out,
+                         "<line class=\"m\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\">"
+                         "<title>",
+                         x, x, TOP, SVG_HEIGHT - BOTTOM);
+        svg_text(out, sm_text(a, a->marks[i].text));
+        sm_buffer_text(out, "</title></line>\n");
+    }
+}
+
+/* The 95 % interval around what is live, as a pale band. */
+static void svg_band(struct sm_buffer *out, const struct sm_timeline *t, const struct sm_series *s,
+                     const char *colour, double most) {
+    if (s->measured || !(most > 0) || isnan(sm_timeline_estimate(t, s, 0).value))
+        return;
+    sm_buffer_printf(out, "<polygon fill=\"%s\" fill-opacity=\"0.15\" points=\"", colour);
+    for (uint32_t side = 0; side < 2; side++) {
+        for (uint32_t i = 0; i < t->n_points; i++) {
+            uint32_t k = side == 0 ? i : t->n_points - 1 - i;
+            struct sm_estimate e = sm_timeline_estimate(t, s, k);
+            double value = side == 0 ? e.high : e.low;
+            sm_buffer_printf(out, "%s%.1f,%.1f", i + side > 0 ? " " : "",
+                             x_of((k + 0.5) / t->n_points), y_of(fmin(value / most, 1)));
+        }
+    }
+    sm_buffer_text(out, "\"/>\n");
+}
+
 void sm_timeline_svg(struct sm_buffer *out, const struct sm_timeline *t) {
     double most = 0;
     for (uint32_t i = 0; i < t->n_series; i++)
@@ -192,14 +279,17 @@ void sm_timeline_svg(struct sm_buffer *out, const struct sm_timeline *t) {
     sm_buffer_printf(out,
                      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" "
                      "font-family=\"sans-serif\" font-size=\"12\">\n<style>text{fill:#333}"
-                     ".g{stroke:#ddd}.b{fill:#fff}@media(prefers-color-scheme:dark){text{fill:#ccc}"
+                     ".g{stroke:#ddd}.m{stroke:#888;stroke-dasharray:3}.b{fill:#fff}@media(prefers-"
+                     "color-scheme:dark){text{fill:#ccc}"
                      ".g{stroke:#444}.b{fill:#1c1c1c}}</style>\n"
                      "<rect class=\"b\" width=\"100%%\" height=\"100%%\"/>\n",
                      SVG_WIDTH, SVG_HEIGHT + legend);
     svg_axes(out, t, most);
+    svg_marks(out, t);
     for (uint32_t i = 0; i < t->n_series; i++) {
         const struct sm_series *s = &t->series[i];
         const char *colour = colours[i % (sizeof colours / sizeof *colours)];
+        svg_band(out, t, s, colour, most);
         sm_buffer_printf(
             out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"", colour);
         for (uint32_t k = 0; k < t->n_points; k++) {
