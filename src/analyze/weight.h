@@ -59,8 +59,9 @@ struct sm_weigher {
     const struct sm_analysis *analysis;
     const struct sm_selection *selection; /* NULL = all */
     struct sm_weight weight;
-    bool plain;            /* a row adds its samples, and nothing else is kept of it */
-    struct sm_peak moment; /* LIVE_PEAK, LIVE_OWN_PEAK: when that was */
+    bool plain;             /* a row adds its own units */
+    double sample_variance; /* of one Memprof sample, in mixed traces */
+    struct sm_peak moment;  /* LIVE_PEAK, LIVE_OWN_PEAK: when that was */
     uint64_t
         *members;  /* bitmap of the rows that count, selected or not; NULL = told by their ages */
     double *scale; /* OBJECTS: 1 / probability of being seen, by size in words */
