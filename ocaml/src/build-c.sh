@@ -32,7 +32,7 @@ finish() {
     pids=''
 }
 
-for folder in base format encode record ocaml capi util decode merge convert; do
+for folder in base format encode record unwind ocaml capi util decode merge convert; do
     for source in "$root/src/$folder"/*.c; do
         compile "objects/$folder-$(basename "$source" .c).o" -fvisibility=hidden "$source"
     done

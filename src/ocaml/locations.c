@@ -10,6 +10,7 @@
 #include "ocaml/native.h"
 #include "ocaml/symbols.h"
 #include "record/native_code.h"
+#include "unwind/modules.h"
 
 static const struct sm_ocaml_runtime *runtime;
 
@@ -132,6 +133,10 @@ uint32_t sm_ocaml_symbolize(uint64_t code, struct sm_source_location *locations,
         return 0;
     if (sm_code_is_native(code))
         return sm_native_symbolize(code, locations, max);
+    /* OCaml 5.3 now and then hands over a call stack with something else in it, while many domains end (a heap address,
+       mostly). Frame descriptors stand in object files; what does not is not looked at. */
+    if (runtime->kind == SM_OCAML_NATIVE && sm_module_at((uintptr_t)code) == NULL)
+        return 0;
     /* Innermost first: the places of inlined code, then the function that holds them. */
     uint32_t n = 0;
     void *info = runtime->debuginfo_extract((void *)(uintptr_t)code);
