@@ -109,6 +109,10 @@ struct sm_index {
     bool lost; /* no memory: no INDEX */
 };
 
+struct sm_file_id {
+    uint64_t device, inode;
+};
+
 struct sm_session {
     struct sm_recorder_config config; /* strings point into `strings` */
     char strings[12288];
@@ -116,7 +120,8 @@ struct sm_session {
     char tail_path[4096 + 8];
     uint32_t parent_pid;
 
-    int fd;
+    int fd;                             /* use sm_output_fd */
+    struct sm_file_id file_id, tail_id; /* what fd and tail_fd were when they were opened */
     bool
         serial; /* writes go one by one, and offsets are counted here: anything but our own regular file */
     bool guard;   /* writes may raise signals */
@@ -189,6 +194,13 @@ static inline void sm_tail_commit_syms(struct sm_stream *s, size_t bytes) {
     __atomic_store_n((uint64_t *)(void *)(s->slot + SM_TAIL_SLOT_SYMS_COMMITTED), bytes,
                      __ATOMIC_RELEASE);
 }
+
+/* ---- descriptors.c: ours, not the program's ---- */
+int sm_descriptor_high(int fd);
+void sm_descriptor_identify(int fd, struct sm_file_id *id);
+bool sm_descriptor_is(int fd, const struct sm_file_id *id);
+/* *fd, or what it was replaced by; -1 when the file cannot be reached any more. `flags` as for open. */
+int sm_descriptor_sure(int *fd, const struct sm_file_id *id, const char *path, int flags);
 
 /* ---- output.c: packets into the file ---- */
 int sm_output_open(struct sm_session *session, const char *path, int fd, char *err,

@@ -46,6 +46,7 @@ static int open_path(struct sm_session *session, const char *path, char *err, si
         sm_recorder_error(err, err_bytes, path, sm_os_error_text(errno));
         return -1;
     }
+    fd = sm_descriptor_high(fd); /* before the lock, which any close of the file would end */
     session->serial = special;
     if (!special) {
         if (sm_os_lock_file(fd) == -EAGAIN) {
@@ -60,7 +61,16 @@ static int open_path(struct sm_session *session, const char *path, char *err, si
         }
     }
     session->fd = fd;
+    sm_descriptor_identify(session->fd, &session->file_id);
     return 0;
+}
+
+/* The descriptor, made sure of; -1 = the file is out of reach. One that the program gave us is taken as it is. */
+static int sure(struct sm_session *session) {
+    if (session->config.fd >= 0)
+        return session->fd;
+    return sm_descriptor_sure(&session->fd, &session->file_id, session->serial ? "" : session->path,
+                              O_RDWR | O_APPEND);
 }
 
 int sm_output_open(struct sm_session *session, const char *path, int fd, char *err,
@@ -123,13 +133,14 @@ static uint64_t walk(struct sm_session *session, struct sm_index *index, bool *c
     struct stat st;
     uint64_t at = 0;
     *clean = false;
-    if (fstat(session->fd, &st) != 0)
+    int fd = sure(session);
+    if (fd < 0 || fstat(fd, &st) != 0)
         return 0;
     uint64_t size = (uint64_t)st.st_size;
     while (at + SM_PACKET_HEADER_BYTES <= size) {
         uint8_t bytes[SM_PACKET_HEADER_BYTES];
         struct sm_packet_header h;
-        if (pread(session->fd, bytes, sizeof bytes, (off_t)at) != (ssize_t)sizeof bytes ||
+        if (pread(fd, bytes, sizeof bytes, (off_t)at) != (ssize_t)sizeof bytes ||
             !sm_packet_header_get(bytes, &h) || h.stored_bytes > size - at - SM_PACKET_HEADER_BYTES)
             return at;
         if (index != NULL)
@@ -155,7 +166,9 @@ static void complain(struct sm_session *session, int error) {
 
 static bool append_parts(struct sm_session *session, const struct iovec *parts, int n) {
     uint64_t written;
-    int error = sm_os_write_all(session->fd, parts, n, session->guard, &written);
+    int fd = sure(session), error = -EBADF;
+    if (fd >= 0)
+        error = sm_os_write_all(fd, parts, n, session->guard, &written);
     if (error == 0)
         return true;
     uint32_t none = 0;
@@ -211,18 +224,19 @@ bool sm_output_packet(struct sm_session *session, struct sm_packet_header *h, co
    even make room for what is left to write. The failure is forgotten, so that the stopper tries again. */
 void sm_output_repair(struct sm_session *session) {
     bool clean;
-    if (!session->serial) {
+    int fd = session->serial ? -1 : sure(session);
+    if (fd >= 0) {
         uint64_t end = walk(session, NULL, &clean);
         uint8_t magic[SM_PACKET_MAGIC_BYTES];
         /* Whole packets of other threads may stand behind a torn one: then it stays. */
         bool packets_behind = false;
         for (uint64_t at = end + 1; !clean && !packets_behind; at++) {
-            if (pread(session->fd, magic, sizeof magic, (off_t)at) != (ssize_t)sizeof magic ||
+            if (pread(fd, magic, sizeof magic, (off_t)at) != (ssize_t)sizeof magic ||
                 at > end + SM_MAX_RAW_BYTES)
                 break;
             packets_behind = memcmp(magic, SM_PACKET_MAGIC, sizeof magic) == 0;
         }
-        if (!clean && !packets_behind && ftruncate(session->fd, (off_t)end) != 0)
+        if (!clean && !packets_behind && ftruncate(fd, (off_t)end) != 0)
             return;
     } else {
         return;
@@ -281,7 +295,7 @@ void sm_output_end(struct sm_session *session, enum sm_end_reason reason, uint64
 void sm_output_close(struct sm_session *session) {
     sm_os_unmap(session->index.buf, session->index.capacity);
     session->index.buf = NULL;
-    if (session->config.fd < 0 && session->fd >= 0)
+    if (session->config.fd < 0 && sm_descriptor_is(session->fd, &session->file_id))
         close(session->fd);
     session->fd = -1;
 }

@@ -44,9 +44,9 @@ struct sm_control *sm_control_setup(void) {
 void sm_session_after_fork(void) {
     sm_slots_forget();
     sm_codes_forget();
-    if (sm_session.fd >= 0 && sm_session.config.fd < 0)
+    if (sm_session.config.fd < 0 && sm_descriptor_is(sm_session.fd, &sm_session.file_id))
         close(sm_session.fd);
-    if (sm_session.tail_fd >= 0)
+    if (sm_descriptor_is(sm_session.tail_fd, &sm_session.tail_id))
         close(sm_session.tail_fd);
     sm_session.fd = sm_session.tail_fd = -1;
     sm_session.tail = NULL;

@@ -52,7 +52,8 @@ int sm_tail_begin(struct sm_session *session) {
             unlink(session->tail_path);
             return error;
         }
-        session->tail_fd = fd;
+        session->tail_fd = sm_descriptor_high(fd);
+        sm_descriptor_identify(session->tail_fd, &session->tail_id);
     }
     uint8_t *t = session->tail;
     sm_put_u32le(t + SM_TAIL_AT_VERSION, SM_TAIL_VERSION);
@@ -88,7 +89,8 @@ void sm_tail_end(struct sm_session *session, bool keep) {
     sm_os_unmap(session->tail, SM_TAIL_HEADER_BYTES);
     session->tail = NULL;
     if (session->tail_fd >= 0) {
-        close(session->tail_fd);
+        if (sm_descriptor_is(session->tail_fd, &session->tail_id))
+            close(session->tail_fd);
         session->tail_fd = -1;
         if (!keep)
             unlink(session->tail_path);
@@ -110,9 +112,11 @@ bool sm_tail_slot_open(struct sm_session *session, struct sm_stream *s) {
             return false;
     } else {
         s->slot = NULL;
-        if (sm_os_allocate(session->tail_fd, slot_offset(s), OPEN_BYTES) != 0)
+        int fd =
+            sm_descriptor_sure(&session->tail_fd, &session->tail_id, session->tail_path, O_RDWR);
+        if (fd < 0 || sm_os_allocate(fd, slot_offset(s), OPEN_BYTES) != 0)
             return false;
-        s->slot = sm_os_map_file(session->tail_fd, slot_offset(s), SM_TAIL_SLOT_BYTES);
+        s->slot = sm_os_map_file(fd, slot_offset(s), SM_TAIL_SLOT_BYTES);
         if (s->slot == NULL)
             return false;
         usable(s, OPEN_EVENTS_BYTES);
@@ -132,8 +136,9 @@ bool sm_tail_slot_extend(struct sm_session *session, struct sm_stream *s) {
         s->safe_frames = UINT32_MAX; /* the encoder has the last word */
         return true;
     }
-    if (sm_os_allocate(session->tail_fd, slot_offset(s) + OPEN_BYTES,
-                       SM_TAIL_SLOT_BYTES - OPEN_BYTES) != 0)
+    int fd = sm_descriptor_sure(&session->tail_fd, &session->tail_id, session->tail_path, O_RDWR);
+    if (fd < 0 ||
+        sm_os_allocate(fd, slot_offset(s) + OPEN_BYTES, SM_TAIL_SLOT_BYTES - OPEN_BYTES) != 0)
         return false;
     s->events_capacity = SM_TAIL_EVENTS_BYTES;
     s->safe_frames = UINT32_MAX;

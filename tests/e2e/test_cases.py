@@ -131,7 +131,7 @@ class ShortLived(Case):
         self.assertLessEqual(info["end"]["peak_streams"], 64)
         seen = {}
         for e in recorded.events(stacks=False):
-            if e["event"] == "alloc" and e["words"] >= 11 and e["domain"] != 0:
+            if e["event"] == "alloc" and e["heap"] != "native" and e["words"] >= 11 and e["domain"] != 0:
                 seen.setdefault(e["domain"], set()).add(e["words"])
         wrong = [(d, w) for d, w in seen.items() if 11 + d % 97 not in w and 10 + d % 97 not in w]
         self.assertEqual(wrong, [])
@@ -145,7 +145,8 @@ class ShortLived(Case):
         self.assertLessEqual(info["end"]["peak_streams"], 64)
         sizes = {}
         for e in recorded.events():
-            if e["event"] == "alloc" and any(f.get("function") == "Short_threads.signed" for f in e["stack"]):
+            if (e["event"] == "alloc" and e["heap"] != "native"
+                    and any(f.get("function") == "Short_threads.signed" for f in e["stack"])):
                 sizes.setdefault(e["words"], []).append(e["thread"])
         self.assertEqual(len(sizes), 200, sorted(sizes))
         for size, threads in sizes.items():

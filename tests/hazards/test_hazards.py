@@ -211,6 +211,16 @@ class Hazards(Case):
         self.assertEqual([l for l in events["losses"] if l["events"] > 0], [])
         self.assertIsNotNone(program)
 
+    def test_descriptors(self):
+        """The program closes ours, and puts its own files in their places: nothing gets into these, nothing is lost."""
+        folder = tempfile.mkdtemp(dir=WORK)
+        recorded = self.unharmed([build("descriptors"), folder], intervals=["1", "4k", "512k"])
+        self.assertIn(b"the first descriptor is 3\nmy file has 0 bytes", recorded.output)
+        info = Recorded([build("descriptors"), folder], "1").info()
+        self.assertEqual(info["losses"], [])
+        self.assertGreaterEqual(info["native"]["allocated"]["samples"], 6 * 20000)
+        self.assertEqual(info["end"]["reason"], "program exit")
+
     def test_disk_full(self):
         """20: no room for the trace in the middle of the run."""
         program = build("entry_points")
