@@ -250,9 +250,9 @@ EXPORTED int close(int fd) {
 }
 
 /* Other code may come to where a library was. */
-EXPORTED int dlclose(void *library) {
+EXPORTED int dlclose(void *handle) {
     int result =
-        next_dlclose != NULL ? next_dlclose(library) : 0; /* NULL: before our constructor */
+        next_dlclose != NULL ? next_dlclose(handle) : 0; /* NULL: before our constructor */
     sm_modules_unloaded();
     return result;
 }

@@ -8,6 +8,8 @@
 
 #include "native/next.h"
 
+/* The lists' parameters and arguments come with their own parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
+
 #define EXPORTED __attribute__((visibility("default")))
 #define RARE __attribute__((noinline, cold))
 #define NEXT sm_native_next
@@ -143,3 +145,5 @@ EXPORTED void *reallocarray(void *p, size_t n, size_t each) {
     }
     return realloc(p, bytes);
 }
+
+/* NOLINTEND(bugprone-macro-parentheses) */

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The lists' parameters and arguments come with their own parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
+
 /* ---- one object's symbols ---- */
 
 struct symbols {
@@ -300,3 +302,5 @@ bool sm_native_in_front(void) {
     dl_iterate_phdr(visit_front, &taken);
     return !taken;
 }
+
+/* NOLINTEND(bugprone-macro-parentheses) */

@@ -12,6 +12,8 @@
 
 #include "native/entry_points.h"
 
+/* The lists' parameters and arguments come with their own parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
+
 /* How an operator new behind us gets its memory. */
 enum sm_native_operator {
     SM_OPERATOR_CALLS_US =
@@ -42,5 +44,7 @@ extern struct sm_native_next sm_native_next __attribute__((visibility("hidden"))
 /* Whose malloc a call from any object of the program reaches: ours, or that of an object which stands before us
    (the executable's own). */
 bool sm_native_in_front(void);
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

@@ -39,9 +39,9 @@ struct sm_sampled_place; /* NULL = none */
 /* Call once before the first use; false = no memory. */
 bool sm_sampled_setup(void);
 
-/* A place for `p`, which must not be in the table; NULL = no memory. Must be followed by sm_sampled_put, or by
+/* A place for `address`, which must not be in the table; NULL = no memory. Must be followed by sm_sampled_put, or by
    sm_sampled_cancel of the same address. */
-struct sm_sampled_place *sm_sampled_reserve(const void *p);
+struct sm_sampled_place *sm_sampled_reserve(const void *address);
 void sm_sampled_put(struct sm_sampled_place *place, const void *p, uint64_t token);
 void sm_sampled_cancel(struct sm_sampled_place *place, const void *p);
 

@@ -42,11 +42,14 @@ value stub_stat(value n) {
 static void finalize(value v) {
     free(*(void **)Data_custom_val(v));
 }
-static struct custom_operations operations = {
-    "statmem.test",           finalize,
-    custom_compare_default,   custom_hash_default,
-    custom_serialize_default, custom_deserialize_default,
-    custom_compare_ext_default, custom_fixed_length_default};
+static struct custom_operations operations = {"statmem.test",
+                                              finalize,
+                                              custom_compare_default,
+                                              custom_hash_default,
+                                              custom_serialize_default,
+                                              custom_deserialize_default,
+                                              custom_compare_ext_default,
+                                              custom_fixed_length_default};
 
 value stub_custom(value n) {
     value v = caml_alloc_custom_mem(&operations, sizeof(void *), (mlsize_t)Long_val(n));
