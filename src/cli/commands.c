@@ -10,6 +10,7 @@ const struct sm_command *const sm_commands[] = {
     &sm_cmd_top,
     &sm_cmd_tree,
     &sm_cmd_flame,
+    &sm_cmd_source,
     &sm_cmd_timeline,
     &sm_cmd_peak,
     &sm_cmd_leaks,
