@@ -102,8 +102,8 @@ RARE static int rare_posix_memalign(void **p, size_t alignment, size_t bytes) {
     return result;
 }
 
-EXPORTED int posix_memalign(void **p, size_t alignment, size_t bytes);
-EXPORTED int posix_memalign(void **p, size_t alignment, size_t bytes) {
+EXPORTED int posix_memalign(void **p, size_t alignment, size_t bytes); /* banned: it is made here */
+EXPORTED int posix_memalign(void **p, size_t alignment, size_t bytes) { /* banned: likewise */
     if (sm_native_count(bytes))
         return rare_posix_memalign(p, alignment, bytes);
     return NEXT.posix_memalign(p, alignment, bytes);
@@ -126,8 +126,8 @@ RARE static void *rare_realloc(void *p, size_t bytes, bool counted) {
     return block;
 }
 
-EXPORTED void *realloc(void *p, size_t bytes);
-EXPORTED void *realloc(void *p, size_t bytes) {
+EXPORTED void *realloc(void *p, size_t bytes);  /* banned: it is made here */
+EXPORTED void *realloc(void *p, size_t bytes) { /* banned: likewise */
     if (sm_native_count(bytes))
         return rare_realloc(p, bytes, false);
     if (sm_sampled_perhaps(p))
@@ -136,14 +136,14 @@ EXPORTED void *realloc(void *p, size_t bytes) {
 }
 
 /* Not handed on as it is: libc's own calls realloc, which would count the block twice. */
-EXPORTED void *reallocarray(void *p, size_t n, size_t each);
-EXPORTED void *reallocarray(void *p, size_t n, size_t each) {
+EXPORTED void *reallocarray(void *p, size_t n, size_t each);  /* banned: it is made here */
+EXPORTED void *reallocarray(void *p, size_t n, size_t each) { /* banned: likewise */
     size_t bytes;
     if (__builtin_mul_overflow(n, each, &bytes)) {
         errno = ENOMEM;
         return NULL;
     }
-    return realloc(p, bytes);
+    return realloc(p, bytes); /* banned: our own, which hands on */
 }
 
 /* NOLINTEND(bugprone-macro-parentheses) */
