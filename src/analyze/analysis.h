@@ -65,6 +65,7 @@ enum sm_node_flag {
     SM_NODE_TOP_FILE = 4,     /* ... the same file */
     SM_NODE_TOP_MODULE = 8,   /* ... the same module */
     SM_NODE_SITE = 16,        /* some row was allocated here: the innermost frame */
+    SM_NODE_INLINED = 32, /* its code is part of its parent's: one location of the trace has both */
 };
 
 /* Who allocates: an OCaml domain's or a native thread. */

@@ -43,20 +43,22 @@ static bool *shared_starts(const struct sm_places *p, uint32_t n_locations) {
 /* The tree with a node for each frame, parents before children. */
 struct wide {
     struct sm_vec parent, frame; /* u32 by node */
+    struct sm_vec inlined;       /* u8 by node, as at its first sight */
     uint32_t n;
     struct sm_map met; /* (parent, frame) of those that can be met again -> node */
 };
 
-static uint32_t append(struct wide *w, uint32_t parent, uint32_t frame) {
+static uint32_t append(struct wide *w, uint32_t parent, uint32_t frame, bool inlined) {
     sm_vec_push_u32(&w->parent, parent);
     sm_vec_push_u32(&w->frame, frame);
+    *(uint8_t *)sm_vec_push(&w->inlined, 1) = inlined;
     return w->n++;
 }
 
-static uint32_t meet(struct wide *w, uint32_t parent, uint32_t frame) {
+static uint32_t meet(struct wide *w, uint32_t parent, uint32_t frame, bool inlined) {
     bool found;
     uint32_t *place = sm_map_place(&w->met, parent | (uint64_t)frame << 32, w->n, &found);
-    return found ? *place - 1 : append(w, parent, frame);
+    return found ? *place - 1 : append(w, parent, frame, inlined);
 }
 
 /* of_code[i] = node of code node i's innermost frame. A code node is met once, so that its frames are
@@ -65,16 +67,18 @@ static void expand(struct wide *w, uint32_t *of_code, const struct sm_code_tree 
                    struct sm_places *places) {
     const struct sm_code_node *nodes = t->nodes.data;
     bool *shared = shared_starts(places, places->n_locations);
-    of_code[0] = append(w, 0, 0);
+    of_code[0] = append(w, 0, 0, false);
     for (uint32_t i = 1; i < t->n; i++) {
         uint32_t at = of_code[nodes[i].parent], location = nodes[i].location;
         if (location >= SM_LOC_FOLDED) {
-            of_code[i] = meet(w, at, pseudo_frame(places, location));
+            of_code[i] = meet(w, at, pseudo_frame(places, location), false);
             continue;
         }
         const uint32_t *list = places->list.data;
-        for (uint32_t k = places->first[location]; k < places->first[location + 1]; k++)
-            at = shared[location] ? meet(w, at, list[k]) : append(w, at, list[k]);
+        uint32_t outermost = places->first[location];
+        for (uint32_t k = outermost; k < places->first[location + 1]; k++)
+            at = shared[location] ? meet(w, at, list[k], k > outermost)
+                                  : append(w, at, list[k], k > outermost);
         of_code[i] = at;
     }
     free(shared);
@@ -161,7 +165,7 @@ static void derive(struct sm_tree_columns *out, const struct sm_places *places) 
             leave(&o, function[at], frame[at]);
             at = parent[at];
         }
-        flags[i] = enter(&o, function[i], frame[i]);
+        flags[i] |= enter(&o, function[i], frame[i]);
         uint32_t d = i == 0 ? 0 : depth[parent[i]] + 1u;
         depth[i] = d > UINT16_MAX ? UINT16_MAX : (uint16_t)d;
         at = i;
@@ -186,15 +190,19 @@ void sm_tree_finish(struct sm_tree_columns *out, const struct sm_code_tree *t,
     uint32_t *function = column(&out->function, n);
     sm_vec_push(&out->depth, (size_t)n * sizeof(uint16_t));
     sm_vec_push(&out->flags, n);
+    const uint8_t *inlined = w.inlined.data;
+    uint8_t *flags = out->flags.data;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t to = number[i];
         parent[to] = number[from_parent[i]];
         frame[to] = from_frame[i];
+        flags[to] = inlined[i] ? SM_NODE_INLINED : 0;
     }
     for (uint32_t i = 0; i < n; i++)
         function[i] = frames[frame[i]].function;
     sm_vec_release(&w.parent);
     sm_vec_release(&w.frame);
+    sm_vec_release(&w.inlined);
     for (uint32_t i = 0; i < t->n; i++)
         of_code[i] = number[of_code[i]];
     free(number);
