@@ -23,6 +23,16 @@ static bool has_option(const struct sm_invocation *in, const char *name) {
     return false;
 }
 
+/* The value of an option that stands for a condition: one whose argument is free text. */
+static const char *filter_option(const struct sm_invocation *in, const char *name) {
+    const struct sm_option *o = in->command->options;
+    for (; o->long_name != NULL; o++) {
+        if (strcmp(o->long_name, name) == 0 && o->kind == SM_ARG_TEXT)
+            return sm_option_value(in, name);
+    }
+    return NULL;
+}
+
 /* Conditions of the options, joined; what is not well formed is told by the filter's parser. */
 static char *filter_text(const struct sm_invocation *in) {
     static const struct {
@@ -38,7 +48,7 @@ static char *filter_text(const struct sm_invocation *in) {
     for (size_t i = 0; (text = sm_option_nth(in, "filter", i)) != NULL; i++)
         sm_buffer_printf(&b, "%s%s", b.used > 0 ? "; " : "", text);
     for (size_t i = 0; i < sizeof sugar / sizeof *sugar; i++) {
-        text = sm_option_value(in, sugar[i].option);
+        text = filter_option(in, sugar[i].option);
         if (text != NULL)
             sm_buffer_printf(&b, "%s%s%s", b.used > 0 ? "; " : "", sugar[i].before, text);
     }

@@ -8,7 +8,8 @@
 #include "report/asked.h"
 
 /* Rows for a command's option table. */
-#define SM_FILTER_OPTIONS                                                                          \
+/* Without --to, which is a format where files are written. */
+#define SM_FILTER_OPTIONS_BUT_TO                                                                   \
     {'f',                                                                                          \
      "filter",                                                                                     \
      SM_ARG_TEXT,                                                                                  \
@@ -25,12 +26,16 @@
          "Only allocations of this heap or origin (minor, major, external, native, ...)"},         \
         {0,      "first", SM_ARG_TEXT,                                                             \
          "TIME", NULL,    "Only the first TIME of the trace (10s, 500ms, 2m)"},                    \
-        {0, "last", SM_ARG_TEXT, "TIME", NULL, "Only the last TIME of the trace"},                 \
-        {0, "from", SM_ARG_TEXT, "TIME", NULL, "Only allocations at or after TIME"}, {             \
+        {0, "last", SM_ARG_TEXT, "TIME", NULL, "Only the last TIME of the trace"}, {               \
+        0, "from", SM_ARG_TEXT, "TIME", NULL, "Only allocations at or after TIME"                  \
+    }
+#define SM_FILTER_OPTIONS                                                                          \
+    SM_FILTER_OPTIONS_BUT_TO, {                                                                    \
         0, "to", SM_ARG_TEXT, "TIME", NULL, "Only allocations at or before TIME"                   \
     }
-#define SM_ANALYSIS_OPTIONS                                                                        \
-    SM_FILTER_OPTIONS, {0, "bytes", SM_ARG_NONE, NULL, NULL, "Show sizes in bytes"},               \
+#define SM_ANALYSIS_OPTIONS SM_FILTER_OPTIONS, SM_READING_OPTIONS
+#define SM_READING_OPTIONS                                                                         \
+    {0, "bytes", SM_ARG_NONE, NULL, NULL, "Show sizes in bytes"},                                  \
         {0, "no-cache", SM_ARG_NONE, NULL, NULL, "Neither read nor write a cache file"},           \
         SM_COLOR_OPTION, SM_TRACE_OPTIONS
 #define SM_TOP_OPTION                                                                              \

@@ -16,7 +16,8 @@ static const struct sm_option options[] = {
     SM_WEIGHT_OPTION("allocated; docs/exports.md tells which formats have more than one"),
     SM_KEY_OPTION,
     SM_FOLD_OPTION,
-    SM_ANALYSIS_OPTIONS,
+    SM_FILTER_OPTIONS_BUT_TO,
+    SM_READING_OPTIONS,
     {0},
 };
 

@@ -76,7 +76,7 @@ static void snapshot(struct writer *w, int64_t ns, uint64_t units, const char *k
     sm_buffer_printf(w->out,
                      "#-----------\nsnapshot=%u\n#-----------\ntime=%lld\nmem_heap_B=%llu\n"
                      "mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=%s\n",
-                     w->n++, (long long)(ns > 0 ? ns / 1000 : 0),
+                     w->n++, (long long)(ns > 0 ? ns / 1000000 : 0),
                      (unsigned long long)bytes_of(w, units), kind);
 }
 
@@ -119,7 +119,7 @@ void sm_export_massif(const struct sm_export *x, struct sm_buffer *out) {
             sm_buffer_char(out, ' ');
         one_line(out, word);
     }
-    sm_buffer_text(out, "\ntime_unit: us\n");
+    sm_buffer_text(out, "\ntime_unit: ms\n");
     sm_curve_make(&c, a, x->selection, 0, end + 1, SNAPSHOTS, 1, NULL, NULL, x->threads);
     bool told = peak.row == UINT32_MAX;
     snapshot(&w, 0, 0, "empty");
