@@ -2,8 +2,8 @@
 
    Batches stand in a ring, packet i in place i modulo its size; a place is free again when its batch was taken. One lock
    guards the numbers below; it is held for a few instructions per packet, that is per hundred microseconds of
-   decoding. The caller decodes too, when the packet it needs has not been begun by another thread: so a pass never
-   waits for a thread that could not be made. */
+   decoding. The caller decodes too, as long as the packet it needs is not done and there are places: so it is idle only
+   while others hold all of them, and a pass never waits for a thread that could not be made. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -58,18 +58,21 @@ static void *decode_ahead(void *argument) {
     return NULL;
 }
 
-/* Has packet `index` decoded in its place, by whomever. */
+/* Has packet `index` decoded in its place, by whomever; until then this thread decodes what comes next. */
 static struct sm_batch *wait_for(struct each *e, struct sm_batch_decoder *own, uint32_t index) {
     struct place *place = &e->places[index % e->n_places];
     pthread_mutex_lock(&e->lock);
-    if (e->next == index) {
-        e->next++;
+    while (!place->done) {
+        if (e->next >= e->n_packets || e->next >= e->taken + e->n_places) {
+            pthread_cond_wait(&e->decoded, &e->lock);
+            continue;
+        }
+        uint32_t next = e->next++;
         pthread_mutex_unlock(&e->lock);
-        sm_batch_decode(own, index, &place->batch);
-        return &place->batch;
+        sm_batch_decode(own, next, &e->places[next % e->n_places].batch);
+        pthread_mutex_lock(&e->lock);
+        e->places[next % e->n_places].done = true;
     }
-    while (!place->done)
-        pthread_cond_wait(&e->decoded, &e->lock);
     place->done = false;
     pthread_mutex_unlock(&e->lock);
     return &place->batch;
