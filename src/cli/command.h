@@ -88,6 +88,7 @@ extern const struct sm_command
     sm_cmd_dump,
     sm_cmd_convert,
     sm_cmd_export,
+    sm_cmd_push,
     sm_cmd_strip,
     sm_cmd_subsample,
     sm_cmd_merge,

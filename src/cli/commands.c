@@ -23,6 +23,7 @@ const struct sm_command *const sm_commands[] = {
     &sm_cmd_dump,
     &sm_cmd_convert,
     &sm_cmd_export,
+    &sm_cmd_push,
     &sm_cmd_strip,
     &sm_cmd_subsample,
     &sm_cmd_merge,

@@ -1,0 +1,29 @@
+/* Sending a body to a server by libcurl, again and again while it makes sense. Hosted. */
+#ifndef SM_EXPORT_HTTP_H
+#define SM_EXPORT_HTTP_H
+
+#include "decode/trace.h"
+#include "util/buffer.h"
+
+struct sm_http_post {
+    const char *url;
+    const char *content_type;
+    const char *authorization; /* value of the header; NULL = none */
+    const void *body;
+    size_t bytes;
+    bool gzip;          /* compress the body, and say so */
+    unsigned attempts;  /* at least 1 */
+    unsigned timeout_s; /* of one attempt */
+    /* Told before each wait; NULL = nobody. */
+    void (*waiting)(void *ctx, const char *why, double seconds);
+    void *ctx;
+};
+
+/* Posts until the server answers 2xx. Tried again, after twice the time each time (or what Retry-After asks, up to a
+   minute): what never reached a server, timeouts, 408, 429, 500, 502, 503, 504. Redirects are not followed. The
+   error holds the server's first words. Fails without libcurl. */
+enum sm_status sm_http_post(const struct sm_http_post *p, struct sm_error *err);
+/* Appends text as a component of a URL. */
+void sm_http_escape(struct sm_buffer *out, const char *text);
+
+#endif
