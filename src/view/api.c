@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/export.h"
 #include "util/memory.h"
 #include "view/api_internal.h"
 
@@ -248,4 +249,37 @@ unsigned sm_api_answer(const struct sm_api *api, const struct sm_request *r,
         sm_traces_drop(api->traces, a.s);
     }
     return a.status != 0 ? a.status : 200;
+}
+
+bool sm_api_profile(const struct sm_api *api, const struct sm_request *r, struct sm_buffer *out,
+                    unsigned *status) {
+    bool heap = strcmp(r->path, "/debug/pprof/heap") == 0;
+    if (!heap && strcmp(r->path, "/debug/pprof/allocs") != 0)
+        return false;
+    struct sm_answer a = {.api = api, .r = r};
+    size_t begin = out->used;
+    if (sm_answer_hold(&a, "trace", "filter", &a.s, &a.filter, &a.asked)) {
+        struct sm_error err;
+        struct sm_export x = {
+            .a = a.s->a,
+            .selection = &a.asked.selection,
+            .filter_text = a.asked.filter_text,
+            .hidden = a.asked.hidden,
+            .collapsed = a.asked.collapsed,
+            .weight = {.kind = heap ? SM_WEIGHT_LIVE_END : SM_WEIGHT_ALLOCATED},
+        };
+        if (sm_export_write(&x, SM_EXPORT_PPROF, out, &err) != SM_OK)
+            sm_answer_fail(&a, 500, "%s", err.text);
+    }
+    if (a.status != 0) {
+        put_error(&a, out, begin);
+        sm_json_close(&a.j, '}');
+        sm_json_end(&a.j);
+    }
+    if (a.s != NULL) {
+        sm_snapshot_done(a.s, a.filter);
+        sm_traces_drop(api->traces, a.s);
+    }
+    *status = a.status != 0 ? a.status : 200;
+    return true;
 }

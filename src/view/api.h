@@ -25,4 +25,9 @@ struct sm_api {
 /* Appends the answer; returns its HTTP status. */
 unsigned sm_api_answer(const struct sm_api *api, const struct sm_request *r, struct sm_buffer *out);
 
+/* "/debug/pprof/heap" (live at the end) and "/debug/pprof/allocs": a gzipped pprof profile of `trace`, of what `filter` lets
+   through. On success 200; else the answer is JSON as above. False when the path is another. */
+bool sm_api_profile(const struct sm_api *api, const struct sm_request *r, struct sm_buffer *out,
+                    unsigned *status);
+
 #endif

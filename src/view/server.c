@@ -125,15 +125,21 @@ static enum MHD_Result send_answer(struct sm_server *s, struct MHD_Connection *c
     /* Relaxed, both: a limit of work at hand, nothing else depends on it. */
     int before = __atomic_fetch_add(&s->answering, 1, __ATOMIC_RELAXED);
     unsigned status = 503;
+    bool profile = false;
     if (before < MAX_ANSWERS)
+        profile = sm_api_profile(s->api, &request, &out, &status);
+    if (before < MAX_ANSWERS && !profile)
         status = sm_api_answer(s->api, &request, &out);
-    else
+    else if (before >= MAX_ANSWERS)
         sm_buffer_text(&out, "{\"error\":\"too much is asked at once; try again\"}\n");
     __atomic_fetch_sub(&s->answering, 1, __ATOMIC_RELAXED);
     struct MHD_Response *r =
         MHD_create_response_from_buffer(out.used, out.data, MHD_RESPMEM_MUST_COPY);
     sm_buffer_release(&out);
-    return r == NULL ? MHD_NO : send_response(c, status, r, "application/json");
+    return r == NULL ? MHD_NO
+                     : send_response(c, status, r,
+                                     profile && status == 200 ? "application/octet-stream"
+                                                              : "application/json");
 }
 
 /* ---- events ---- */
@@ -236,7 +242,7 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *c, const char *p
     if (right == NOBODY)
         return send_text(c, MHD_HTTP_UNAUTHORIZED,
                          "open the address that `statmem view` has printed, with its token\n");
-    bool api = strncmp(path, "/api/", 5) == 0;
+    bool api = strncmp(path, "/api/", 5) == 0 || strncmp(path, "/debug/pprof/", 13) == 0;
     if (right == BY_URL && !api)
         return move_token(s, c, path);
     if (strcmp(path, "/api/v1/events") == 0)

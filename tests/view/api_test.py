@@ -2,6 +2,7 @@
 """The viewer's server: who may ask, what it refuses, and that its numbers are the command line's.
 
 Usage: api_test.py STATMEM MKTRACE"""
+import gzip
 import http.client
 import json
 import os
@@ -158,6 +159,16 @@ def same_as_command_line(s, statmem, trace, check):
     check.equal("source", lines, {5: 48, 8: 80})
 
 
+def profiles(s, check):
+    for name in ("heap", "allocs"):
+        status, headers, data = s.ask(f"/debug/pprof/{name}")
+        raw = gzip.decompress(data)
+        check.equal(f"pprof {name}", (status, headers["Content-Type"], b"List.map" in raw), (200, "application/octet-stream", True))
+    check.equal("pprof with a wrong filter", s.ask("/debug/pprof/heap?filter=size")[0], 400)
+    check.equal("pprof without a token", s.ask("/debug/pprof/heap", token=False)[0], 401)
+    check.equal("pprof of something else", s.ask("/debug/pprof/goroutine")[0], 404)
+
+
 def filters(s, check):
     wrong = 0
     for case in json.load(open(CASES, encoding="utf-8")):
@@ -204,6 +215,7 @@ def main():
         errors(s, check)
         same_as_command_line(s, statmem, trace, check)
         filters(s, check)
+        profiles(s, check)
         done = subprocess.run([statmem, "view", "--no-open", "--port", str(s.port), trace], stderr=subprocess.PIPE, text=True, check=False)
         check.equal("a port that is taken", (done.returncode, "without --port" in done.stderr), (1, True))
         other = Server(statmem, [trace])
