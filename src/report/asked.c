@@ -121,7 +121,7 @@ static void counted_twice(struct sm_buffer *out, const struct sm_asked *q) {
     sm_weigher_release(&w);
 }
 
-void sm_show_heading(struct sm_buffer *out, const struct sm_asked *q) {
+static void heading(struct sm_buffer *out, const struct sm_asked *q) {
     char n[SM_NUMBER_BYTES];
     const struct sm_analysis *a = q->a;
     const char *slash = strrchr(a->meta.executable, '/');
@@ -150,6 +150,34 @@ void sm_show_heading(struct sm_buffer *out, const struct sm_asked *q) {
         sm_buffer_printf(out, " at %s", sm_number_duration(n, peak.ns));
     }
     sm_buffer_text(out, "\n\n");
+}
+
+/* Lines that are too long are broken behind a comma. */
+static void put_wrapped(struct sm_buffer *out, const char *text, unsigned width) {
+    while (*text != 0) {
+        size_t line = strcspn(text, "\n"), n = line;
+        while (sm_text_columns(text, n) > width) {
+            size_t at = n > 1 ? n - 1 : 0;
+            while (at > 0 && !(text[at - 1] == ',' && text[at] == ' '))
+                at--;
+            if (at == 0)
+                break;
+            n = at;
+        }
+        bool broken = n < line;
+        sm_buffer_bytes(out, text, n);
+        if (broken || text[n] == '\n')
+            sm_buffer_char(out, '\n');
+        text += n + (broken ? 1 : text[n] == '\n');
+    }
+}
+
+void sm_show_heading(struct sm_buffer *out, const struct sm_asked *q) {
+    struct sm_buffer text;
+    sm_buffer_init(&text, -1);
+    heading(&text, q);
+    put_wrapped(out, sm_buffer_string(&text), q->width);
+    sm_buffer_release(&text);
 }
 
 void sm_show_key(struct sm_buffer *out, const struct sm_view *v, uint32_t key, bool place) {

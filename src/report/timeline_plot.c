@@ -221,7 +221,9 @@ static double y_of(double share) {
 static void svg_axes(struct sm_buffer *out, const struct sm_timeline *t, double most) {
     char number[SM_NUMBER_BYTES];
     double step = most > 0 ? step_of(most) : 1;
-    for (double v = 0; v <= most; v += step) {
+    int lines = most > 0 ? (int)(most / step) : 0;
+    for (int i = 0; i <= lines; i++) {
+        double v = i * step;
         double y = y_of(most > 0 ? v / most : 0);
         sm_buffer_printf(out, "<line class=\"g\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>",
                          LEFT, SVG_WIDTH - RIGHT, y, y);

@@ -2,4 +2,4 @@
 sed 's/^at 100$/at 50\nowner 2 0 102\nalloc 2:0 2000 1 native origin=5 bytes 1,3\nat 100/' "$traces/native.txt" > heap.txt
 mktrace heap.txt heap.statmem
 statmem query --by source heap.statmem
-statmem query --by source -f 'not source in ocaml-heap,minor-heap' heap.statmem | sed -n 4p
+statmem query --by source -f 'not source in ocaml-heap,minor-heap' heap.statmem | grep '^only'
