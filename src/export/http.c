@@ -117,7 +117,7 @@ enum sm_status sm_http_post(const struct sm_http_post *p, struct sm_error *err) 
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     double pause = 0.5;
-    for (unsigned n = 1;; n++, pause *= 2) {
+    for (unsigned n = 1;; n++) {
         curl_off_t asked;
         if (attempt(curl, p, &status, &asked, err) || n >= p->attempts)
             break;
@@ -127,6 +127,7 @@ enum sm_status sm_http_post(const struct sm_http_post *p, struct sm_error *err) 
         if (p->waiting != NULL)
             p->waiting(p->ctx, err->text, seconds);
         wait_for(seconds);
+        pause *= 2;
     }
     curl_slist_free_all(list);
     curl_easy_cleanup(curl);
