@@ -7,6 +7,7 @@ export function quote(text: string): string {
     const code = c.codePointAt(0) ?? 0;
     if (c === '"' || c === "\\") out += `\\${c}`;
     else if (code < 32 || code === 127) out += `\\x${code.toString(16).padStart(2, "0")}`;
+    else if (code > 127 && code < 160) out += `\\xc2\\x${code.toString(16)}`; // bytes, as in UTF-8
     else out += c;
   }
   return `${out}"`;

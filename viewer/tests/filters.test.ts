@@ -5,6 +5,25 @@ import { both, CONDITIONS, quote, splitTop, time, viewsOf, without } from "../sr
 describe("filters built by clicking", () => {
   it("quote what is quoted in the language", () => {
     expect(quote('a "b" \\ c\n')).toBe('"a \\"b\\" \\\\ c\\x0a"');
+    expect(quote("a\u0085b\u007f")).toBe('"a\\xc2\\x85b\\x7f"');
+  });
+  it("quote any name without loss, with no control character left (V11)", () => {
+    // As docs/filters.md reads a string: escapes are bytes.
+    const read = (text: string) => {
+      const bytes: number[] = [];
+      for (const part of text.slice(1, -1).match(/\\x[0-9a-f]{2}|\\.|[^\\]+/gsu) ?? [])
+        if (/^\\x../.test(part)) bytes.push(Number.parseInt(part.slice(2), 16));
+        else bytes.push(...new TextEncoder().encode(part.startsWith("\\") ? part.slice(1) : part));
+      return new TextDecoder("utf-8", { ignoreBOM: true }).decode(new Uint8Array(bytes));
+    };
+    const controls = fc.integer({ min: 0x80, max: 0x9f }).map((c) => String.fromCharCode(c));
+    fc.assert(
+      fc.property(fc.array(fc.oneof(fc.fullUnicodeString(), controls)), (parts) => {
+        const name = parts.join("");
+        expect(/[\u0000-\u001f\u007f-\u009f]/.test(quote(name))).toBe(false);
+        expect(read(quote(name))).toBe(name);
+      }),
+    );
   });
   it("join and lose clauses", () => {
     expect(both("", "promoted")).toBe("promoted");

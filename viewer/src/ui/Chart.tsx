@@ -52,7 +52,7 @@ export function Chart(props: {
       {
         width: Math.max(200, node.clientWidth),
         height: props.height,
-        padding: [8, 12, 0, 0],
+        padding: [8, 34, 0, 0], // half of the last label stands there
         scales: { x: { time: false, range: [data.from_ns, data.to_ns] }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.05 : 1] } },
         cursor: { drag: { x: true, y: false, setScale: false } },
         legend: { live: true },
