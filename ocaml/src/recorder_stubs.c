@@ -20,6 +20,7 @@
 
 /* Only the bytecode runtime has it. */
 extern char caml_prim_table[] __attribute__((weak));
+extern const int64_t *const caml_frametable[] __attribute__((weak)); /* native code */
 /* OCaml 5: Domain.self. */
 extern value caml_ml_domain_id(value unit) __attribute__((weak));
 extern double caml_gc_minor_words_unboxed(void) __attribute__((weak));
@@ -43,6 +44,8 @@ static void init(void) {
     runtime.kind = caml_prim_table != NULL ? SM_OCAML_BYTECODE : SM_OCAML_NATIVE;
     runtime.locations_since_5_2 = OCAML_VERSION >= 50200;
     strncpy(runtime.version, OCAML_VERSION_STRING, sizeof runtime.version - 1);
+    if (runtime.kind == SM_OCAML_NATIVE)
+        runtime.frametable = caml_frametable;
     FUNCTION(debuginfo_extract, caml_debuginfo_extract);
     FUNCTION(debuginfo_next, caml_debuginfo_next);
     FUNCTION(debuginfo_location, caml_debuginfo_location);

@@ -1,6 +1,6 @@
 /* The functions of statmem.h over the recorder.
 
-   A C caller's stack is its return address alone: walking further needs an unwinder. Blocks are sampled in words, as OCaml's
+   The caller's stack is walked by the unwinder (unwind/unwind.h), through OCaml's frames too. Blocks are sampled in words, as OCaml's
    are, so that one rate means one thing; a block that is no whole number of words is rounded up or down
    at random, with the probability that makes the expectation right. */
 #include "statmem.h"
@@ -11,9 +11,13 @@
 #include "ocaml/native.h"
 #include "record/native_code.h"
 #include "record/recorder.h"
+#include "unwind/modules.h"
+#include "unwind/unwind.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 #define WORD_BYTES 8
+/* Twice of what stays of a deeper stack. */
+#define MAX_FRAMES 512
 
 static __thread uint32_t rounding __attribute__((tls_model("initial-exec")));
 
@@ -124,8 +128,23 @@ EXPORTED __attribute__((noinline)) statmem_token statmem_ext_alloc(size_t bytes)
     uint64_t n_samples = sm_recorder_sample(words);
     if (n_samples == 0)
         return 0;
-    uintptr_t frame = sm_native_element(__builtin_return_address(0));
-    struct sm_raw_stack stack = {&frame, 1, false, 0};
+    uintptr_t frames[MAX_FRAMES];
+    struct sm_unwound unwound;
+    uint32_t n = sm_unwind(frames, MAX_FRAMES, 1, &unwound);
+    if (!sm_modules_verify(frames, n)) /* a library has taken another's place */
+        n = sm_unwind(frames, MAX_FRAMES, 1, &unwound);
+    if (n == 0) { /* it could not be walked at all */
+        frames[0] = (uintptr_t)__builtin_return_address(0);
+        n = 1;
+    }
+    if (unwound.n_cut > 0)
+        n = unwound.cut_at;
+    for (uint32_t i = 0; i < n; i++)
+        frames[i] = sm_native_element((const void *)frames[i]);
+    struct sm_raw_stack stack = {.innermost_first = frames,
+                                 .n_frames = n,
+                                 .cut_outermost =
+                                     unwound.n_cut > 0 || unwound.end != SM_UNWIND_OUTERMOST};
     return sm_recorder_alloc_bytes(bytes, n_samples,
                                    SM_SOURCE(SM_HEAP_EXTERNAL, SM_ORIGIN_REPORTED), &stack);
 }

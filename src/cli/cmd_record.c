@@ -355,6 +355,8 @@ static int record(struct recording *r) {
         .memtrace = format != NULL && strcmp(format, "memtrace") == 0,
         .quiet = sm_option_given(r->in, "quiet"),
         .json = sm_option_given(r->in, "json"),
+        .symbolize = !sm_option_given(r->in, "no-symbolize"),
+        .debuginfod = sm_option_given(r->in, "debuginfod"),
         .duration_ns = r->duration_ns,
     };
     sm_record_end(&end);
@@ -421,6 +423,11 @@ static const struct sm_option options[] = {
     {0, "format", SM_ARG_CHOICE, "FORMAT", "native|memtrace",
      "native, or memtrace: also write FILE.ctf for tools that read memtrace's format"},
     {0, "seed", SM_ARG_NUMBER, "N", NULL, "Seed of statmem's own samplers, for repeatable runs"},
+    {0, "no-symbolize", SM_ARG_NONE, NULL, NULL,
+     "Do not look for the names of C code at the end; statmem symbolize can do it later"},
+    {0, "debuginfod", SM_ARG_NONE, NULL, NULL,
+     "Ask the servers named by DEBUGINFOD_URLS for debug information, 10 seconds for a file at "
+     "most"},
     {0, "no-compress", SM_ARG_NONE, NULL, NULL, "Leave the trace as it was written"},
     {'q', "quiet", SM_ARG_NONE, NULL, NULL, "Print nothing but trouble"},
     {0, "json", SM_ARG_NONE, NULL, NULL, "Print the summary as one line of JSON, to stderr"},

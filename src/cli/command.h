@@ -92,6 +92,7 @@ extern const struct sm_command
     sm_cmd_strip,
     sm_cmd_subsample,
     sm_cmd_merge,
+    sm_cmd_symbolize,
     sm_cmd_cache,
     sm_cmd_doctor;
 /* clang-format on */

@@ -27,6 +27,7 @@ const struct sm_command *const sm_commands[] = {
     &sm_cmd_strip,
     &sm_cmd_subsample,
     &sm_cmd_merge,
+    &sm_cmd_symbolize,
     &sm_cmd_cache,
     &sm_cmd_doctor,
     NULL,

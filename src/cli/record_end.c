@@ -14,6 +14,7 @@
 #include "convert/convert.h"
 #include "convert/finalise.h"
 #include "report/info.h"
+#include "symbols/name_trace.h"
 #include "util/json.h"
 #include "util/number.h"
 #include "util/text.h"
@@ -32,6 +33,7 @@ struct summary {
     bool has_ocaml;
     uint64_t native_interval_bytes; /* 0 = native memory was not recorded */
     struct sm_estimate native_allocated, native_live;
+    uint64_t codes, codes_named; /* places in machine code */
     bool readable;
 };
 
@@ -40,12 +42,20 @@ static void close_trace(const struct sm_record_end *e, struct summary *s) {
                                           .has_exit_status = true,
                                           .exit_status = (uint32_t)e->launch->wait_status};
     struct sm_finalise_result result = {0};
+    struct sm_naming naming = {.options = {.debuginfod = e->debuginfod}};
     struct sm_error err;
     struct stat st;
+    if (e->symbolize) {
+        options.add_names = sm_naming_add;
+        options.add_names_ctx = &naming;
+    }
     /* On a full disk the program has told it already, and nothing more is lost: the trace is read as it is. */
     if (sm_finalise_trace(s->path, &options, &result, &err) != SM_OK && !result.writing_failed)
         sm_complain("statmem record: %s", err.text);
     s->recovered = result.events_recovered;
+    s->codes = naming.n_codes;
+    s->codes_named = naming.n_named;
+    sm_naming_release(&naming);
     if (stat(s->path, &st) == 0)
         s->bytes = (uint64_t)st.st_size;
 }
@@ -107,7 +117,7 @@ static void print_allocated(struct sm_buffer *out, const char *what, const struc
 }
 
 static void print_text(struct sm_buffer *out, const struct summary *s) {
-    char a[SM_NUMBER_BYTES];
+    char a[SM_NUMBER_BYTES], b[SM_NUMBER_BYTES];
     if (s->has_ocaml || s->samples > 0) {
         print_allocated(out, "", &s->allocated);
         sm_buffer_printf(out, ", %u domain%s\n", s->n_domains, s->n_domains == 1 ? "" : "s");
@@ -126,6 +136,12 @@ static void print_text(struct sm_buffer *out, const struct summary *s) {
             "statmem: the program did not end by exit; %s events were taken over from the side "
             "file\n",
             sm_number_count(a, s->recovered));
+    if (s->codes_named < s->codes)
+        sm_buffer_printf(out,
+                         "statmem: %s of %s places in C code have no name; statmem symbolize tells "
+                         "why\n",
+                         sm_number_count(a, s->codes - s->codes_named),
+                         sm_number_count(b, s->codes));
     sm_buffer_text(out, "statmem: wrote ");
     sm_text_safe(out, s->path, strlen(s->path));
     sm_buffer_printf(out, " (%s)", sm_number_bytes(a, (double)s->bytes, false));
@@ -168,6 +184,8 @@ static void print_json(struct sm_json *j, const struct summary *s) {
     sm_json_u64(j, "discarded", s->discarded);
     sm_json_u64(j, "recovered", s->recovered);
     sm_json_u64(j, "forks", s->forks);
+    sm_json_u64(j, "codes", s->codes);
+    sm_json_u64(j, "codes_named", s->codes_named);
     if (s->memtrace != NULL)
         sm_json_text(j, "memtrace", s->memtrace);
     sm_json_close(j, '}');

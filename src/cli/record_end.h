@@ -19,6 +19,8 @@ struct sm_record_end {
     bool memtrace;
     bool quiet;
     bool json;
+    bool symbolize; /* name the machine code */
+    bool debuginfod;
     int64_t duration_ns;
 };
 

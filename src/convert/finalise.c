@@ -24,6 +24,7 @@ struct closing {
     const struct sm_finalise_options *options;
     const char *left_alone;
     uint64_t lost_events, lost_names;
+    uint32_t next_names; /* packet_seq of the next SYMS packet of stream 0 */
 };
 
 /* A whole packet whose checksums hold at `offset`? */
@@ -40,6 +41,11 @@ static uint64_t next_magic(const struct sm_input *in, uint64_t offset) {
     const uint8_t *hit = memmem(in->data + offset + 1, (size_t)(in->bytes - offset - 1),
                                 SM_PACKET_MAGIC, SM_PACKET_MAGIC_BYTES);
     return hit != NULL ? (uint64_t)(hit - in->data) : in->bytes;
+}
+
+static void note_packet(struct closing *c, const struct sm_packet_header *h) {
+    if (h->kind == SM_PACKET_SYMS && h->stream == 0 && h->packet_seq >= c->next_names)
+        c->next_names = h->packet_seq + 1;
 }
 
 static bool in_tail(struct closing *c, const struct sm_packet_header *h) {
@@ -95,6 +101,8 @@ static enum sm_status copy_trace(struct closing *c, struct sm_error *err) {
         /* Not a heartbeat either: it speaks of the order in the file. */
         bool copied =
             h.kind != SM_PACKET_INDEX && h.kind != SM_PACKET_END && h.kind != SM_PACKET_HEARTBEAT;
+        if (copied)
+            note_packet(c, &h);
         if (copied && sm_packet_sink_copy(&c->sink, &h, in->data + payload, err) != SM_OK)
             return SM_FAILED;
         sm_input_done(in, offset, next);
@@ -114,10 +122,19 @@ static enum sm_status copy_tail(struct closing *c, uint8_t kind, struct sm_error
         c->result->bytes_before += h.raw_bytes;
         if (kind == SM_PACKET_EVENTS)
             c->result->events_recovered += h.n_events;
+        note_packet(c, &h);
         if (sm_packet_sink_put(&c->sink, &h, payload, h.raw_bytes, err) != SM_OK)
             return SM_FAILED;
     }
     return SM_OK;
+}
+
+static enum sm_status put_names(void *to, const uint8_t *payload, uint32_t bytes, uint32_t n,
+                                struct sm_error *err) {
+    struct closing *c = to;
+    struct sm_packet_header h = {
+        .kind = SM_PACKET_SYMS, .packet_seq = c->next_names++, .n_events = n};
+    return sm_packet_sink_put(&c->sink, &h, payload, bytes, err);
 }
 
 /* What END must say: what the recorder's own END said, if it came to that, else what is known now. */
@@ -153,6 +170,10 @@ static enum sm_status write_all(struct closing *c, struct sm_error *err) {
     if (c->left_alone != NULL)
         return SM_OK;
     if (copy_tail(c, SM_PACKET_SYMS, err) != SM_OK || copy_tail(c, SM_PACKET_EVENTS, err) != SM_OK)
+        return SM_FAILED;
+    const struct sm_finalise_options *o = c->options;
+    if (o->add_names != NULL &&
+        o->add_names(o->add_names_ctx, c->trace, put_names, c, err) != SM_OK)
         return SM_FAILED;
     struct sm_end end = end_of(c);
     return sm_packet_sink_end(&c->sink, &end, err);

@@ -14,12 +14,20 @@
 #include "decode/trace.h"
 #include "util/error.h"
 
+/* Takes the payload of a SYMS packet with `n` records into the new file. */
+typedef enum sm_status sm_put_names_fn(void *to, const uint8_t *payload, uint32_t bytes, uint32_t n,
+                                       struct sm_error *err);
+
 struct sm_finalise_options {
     bool compress;
     int zstd_level; /* 0 = 1 */
     bool has_exit_status;
     uint32_t exit_status; /* as waitpid gives it */
     bool force;           /* also when its writer seems to run still */
+    /* Called when all else is in the new file, to add names (symbols/name_trace.h); NULL = none. */
+    enum sm_status (*add_names)(void *ctx, const struct sm_trace *trace, sm_put_names_fn *put,
+                                void *to, struct sm_error *err);
+    void *add_names_ctx;
 };
 
 struct sm_finalise_result {

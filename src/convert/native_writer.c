@@ -208,16 +208,20 @@ enum sm_status sm_native_writer_location(struct sm_native_writer *w, uint64_t co
     struct sm_source_location few[16];
     struct sm_source_location *all =
         n <= 16 ? few : sm_alloc_zero(n, sizeof(struct sm_source_location));
-    for (uint32_t i = 0; i < n; i++)
-        all[i] = (struct sm_source_location){.file = list[i].file,
-                                             .file_bytes = strlen(list[i].file),
-                                             .function = list[i].function,
-                                             .function_bytes = strlen(list[i].function),
+    for (uint32_t i = 0; i < n; i++) {
+        const struct sm_unnamed *u = list[i].unnamed;
+        const char *file = u != NULL ? u->file : list[i].file;
+        const char *function = u != NULL ? u->function : list[i].function;
+        all[i] = (struct sm_source_location){.file = file,
+                                             .file_bytes = strlen(file),
+                                             .function = function,
+                                             .function_bytes = strlen(function),
                                              .line = list[i].line,
                                              .end_line = list[i].end_line,
                                              .start_char = list[i].start_char,
                                              .end_char = list[i].end_char,
                                              .flags = list[i].flags};
+    }
     enum sm_status status = SM_OK;
     if (w->syms.used >= SYMS_TARGET)
         status = flush_syms(w, err);

@@ -88,7 +88,11 @@ enum sm_announced sm_locations_set(struct sm_trace *t, uint32_t id, const struct
     if (id >= t->locations.n)
         return SM_ANNOUNCED_NO_ROOM;
     struct sm_location_entry *e = &t->locations.entries[id];
-    if (e->known) {
+    bool was_unnamed = e->known && e->n == 1 && e->list[0].unnamed != NULL;
+    bool is_unnamed = n == 1 && list[0].unnamed != NULL;
+    if (e->known && !was_unnamed && is_unnamed)
+        return SM_ANNOUNCED_SAME; /* names count, wherever they stand */
+    if (e->known && was_unnamed == is_unnamed) {
         if (e->n != n)
             return SM_ANNOUNCED_DIFFERENT;
         for (uint32_t i = 0; i < n; i++)

@@ -110,6 +110,7 @@ static enum outcome read_location(struct sm_trace *t, struct sm_mt_names *names,
     l->start_char = (uint32_t)(word >> 20 & SM_MT_MAX_START_CHAR);
     l->end_char = (uint32_t)(word >> 28 & SM_MT_MAX_END_CHAR);
     l->flags = 0;
+    l->unnamed = NULL;
     if (l->line == SM_MT_MAX_LINE || l->start_char == SM_MT_MAX_START_CHAR ||
         l->end_char == SM_MT_MAX_END_CHAR)
         l->flags |= SM_SYMS_CLAMPED; /* or exactly at the limit: nobody knows */

@@ -42,6 +42,41 @@ static bool read_u32(const uint8_t **p, const uint8_t *end, uint32_t *x) {
     return true;
 }
 
+/* "BUILD-ID:PATH" and "+0xOFFSET NAME" into something to show, and their parts. What does not look like that is left as
+   it is. */
+static void read_offset(struct sm_trace *t, struct sm_location *l) {
+    const char *colon = strchr(l->file, ':'), *digits = l->function + 3, *p = digits;
+    struct sm_unnamed u = {.file = l->file, .function = l->function};
+    if (colon == NULL || strncmp(l->function, "+0x", 3) != 0)
+        return;
+    for (; (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f'); p++)
+        u.offset = u.offset << 4 | (uint64_t)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
+    if (p == digits || p - digits > 16 || (*p != 0 && *p != ' '))
+        return;
+    u.build_id = sm_trace_intern(t, l->file, (size_t)(colon - l->file));
+    u.path = sm_trace_intern(t, colon + 1, strlen(colon + 1));
+    struct sm_unnamed *kept = sm_arena_alloc(&t->arena, sizeof *kept);
+    if (kept == NULL)
+        return;
+    *kept = u;
+    l->file = u.path;
+    l->unnamed = kept;
+    if (*p == ' ' && p[1] != 0) {
+        l->function = sm_trace_intern(t, p + 1, strlen(p + 1));
+        return;
+    }
+    const char *slash = strrchr(u.path, '/'), *name = slash != NULL ? slash + 1 : u.path;
+    size_t name_bytes = strlen(name), offset_bytes = (size_t)(p - l->function);
+    char shown[4096];
+    if (name_bytes == 0) {
+        l->function = sm_trace_intern(t, l->function + 1, offset_bytes - 1);
+    } else if (name_bytes + offset_bytes < sizeof shown) {
+        memcpy(shown, name, name_bytes);
+        memcpy(shown + name_bytes, l->function, offset_bytes);
+        l->function = sm_trace_intern(t, shown, name_bytes + offset_bytes);
+    }
+}
+
 static bool read_location(struct sm_trace *t, const uint8_t **p, const uint8_t *end,
                           struct strings *s, struct sm_location *l) {
     int64_t lines;
@@ -52,6 +87,9 @@ static bool read_location(struct sm_trace *t, const uint8_t **p, const uint8_t *
     int64_t end_line = (int64_t)((uint64_t)l->line + (uint64_t)lines);
     l->end_line = end_line < 0 || end_line > UINT32_MAX ? l->line : (uint32_t)end_line;
     l->flags = *(*p)++;
+    l->unnamed = NULL;
+    if (l->flags & SM_SYMS_OFFSET)
+        read_offset(t, l);
     return true;
 }
 

@@ -100,6 +100,16 @@ struct sm_location {
     const char *function;
     uint32_t line, end_line, start_char, end_char;
     uint8_t flags; /* enum sm_syms_flag */
+    /* With the flag SM_SYMS_OFFSET: the place in machine code, not named yet; `file` is then the object's path, and
+       `function` the name from the symbol tables, or "libm.so.6+0x1a2b0". NULL otherwise. */
+    const struct sm_unnamed *unnamed;
+};
+
+struct sm_unnamed {
+    const char *file, *function; /* as they stand in the trace */
+    const char *build_id;        /* hexadecimal; "" = none */
+    const char *path;            /* "" = the address lies in no object file */
+    uint64_t offset;
 };
 
 enum sm_event_kind {

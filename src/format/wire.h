@@ -222,6 +222,7 @@ enum sm_syms_flag {
     SM_SYMS_CLAMPED = 2,
     SM_SYMS_NATIVE = 4,
     SM_SYMS_NO_COLUMNS = 8,
+    SM_SYMS_OFFSET = 16,
 };
 
 /* ---- END (section 7) ---- */

@@ -153,6 +153,7 @@ static bool open_trace(bool ocaml) {
         .symbolize = sm_native_symbolize,
         .after_fork_in_child = after_fork_in_child,
     };
+    sm_native_names_later(); /* `statmem record` names C code when the program has ended */
     if (ocaml) {
         sm_ocaml_locations_init(&runtime);
         config.ocaml_kind = runtime.kind;

@@ -7,10 +7,12 @@
 
 #include <string.h>
 
+#include "ocaml/frames.h"
 #include "ocaml/native.h"
 #include "ocaml/symbols.h"
 #include "record/native_code.h"
 #include "unwind/modules.h"
+#include "unwind/unwind.h"
 
 static const struct sm_ocaml_runtime *runtime;
 
@@ -129,21 +131,30 @@ static uint32_t without_debug_information(uint64_t code, struct sm_source_locati
 }
 
 uint32_t sm_ocaml_symbolize(uint64_t code, struct sm_source_location *locations, uint32_t max) {
+    uint64_t slot = code;
     if (max == 0 || code == 0)
         return 0;
-    if (sm_code_is_native(code))
-        return sm_native_symbolize(code, locations, max);
-    /* OCaml 5.3 now and then hands over a call stack with something else in it, while many domains end (a heap address,
-       mostly). Frame descriptors stand in object files; what does not is not looked at. */
-    if (runtime->kind == SM_OCAML_NATIVE && sm_module_at((uintptr_t)code) == NULL)
+    if (sm_code_is_native(code)) {
+        if (runtime != NULL && runtime->frametable != NULL)
+            slot = (uint64_t)(uintptr_t)sm_ocaml_frame_descriptor(
+                runtime->frametable, sm_frame_address(sm_native_code_address(code)) + 1);
+        else
+            slot = 0;
+        if (slot == 0)
+            return sm_native_symbolize(code, locations, max);
+    } else if (runtime->kind == SM_OCAML_NATIVE && sm_module_at((uintptr_t)code) == NULL) {
+        /* OCaml 5.3 now and then hands over a call stack with something else in it, while many domains end (a heap
+           address, mostly). Frame descriptors stand in object files; what does not is not looked at. */
         return 0;
+    }
     /* Innermost first: the places of inlined code, then the function that holds them. */
     uint32_t n = 0;
-    void *info = runtime->debuginfo_extract((void *)(uintptr_t)code);
+    void *info = runtime->debuginfo_extract((void *)(uintptr_t)slot);
     for (; info != NULL && n < max; info = runtime->debuginfo_next(info))
         n += one_location(info, &locations[n]);
     if (n == 0)
-        return without_debug_information(code, locations);
+        return slot != code ? sm_native_symbolize(code, locations, max)
+                            : without_debug_information(code, locations);
     if (info != NULL)
         locations[n - 1].flags |= SM_SYMS_CLAMPED;
     for (uint32_t i = 0, j = n - 1; i < j; i++, j--) {

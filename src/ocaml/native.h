@@ -6,8 +6,12 @@
 
 #include "encode/syms_encoder.h"
 
-/* A sm_symbolize_fn: function and object file from the symbol tables, flags NO_DEBUG and NATIVE; without a symbol
-   the offset in the object. Knows native codes alone. */
+/* A sm_symbolize_fn for native codes alone (record/native_code.h): one location with the flag OFFSET (docs/format.md,
+   section 6): object file, build-id and offset, and the name from the symbol tables where there is one. */
 uint32_t sm_native_symbolize(uint64_t code, struct sm_source_location *locations, uint32_t max);
+
+/* Names come after the run, from whoever reads the trace (`statmem record` does): the symbol tables are not read in this
+   process. Call before the first event. */
+void sm_native_names_later(void);
 
 #endif

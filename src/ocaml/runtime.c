@@ -149,6 +149,7 @@ static enum sm_ocaml_refusal resolve(struct resolver *r, struct sm_ocaml_runtime
             return SM_OCAML_UNRESOLVABLE;
     } else {
         rt->c_call = look_up(r, "caml_c_call");
+        rt->frametable = look_up(r, "caml_frametable");
         if (rt->c_call == NULL)
             return SM_OCAML_UNRESOLVABLE;
     }

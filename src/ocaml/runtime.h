@@ -70,6 +70,8 @@ struct sm_ocaml_runtime {
     void *(*debuginfo_extract)(void *slot);
     void *(*debuginfo_next)(void *debuginfo);
     void (*debuginfo_location)(void *debuginfo, struct sm_ocaml_location *location);
+    /* Native code: the frame tables of the executable's units, NULL at the end. NULL = not known. */
+    const int64_t *const *frametable;
     sm_value (*domain_id)(sm_value unit); /* NULL on OCaml 4 */
 
     /* For the preload library only. */

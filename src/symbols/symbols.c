@@ -78,6 +78,8 @@ static const char *function_name(struct work *w, Dwarf_Die *die, bool *short_nam
         return sm_symbols_demangle(name, w->arena);
     if (dwarf_attr_integrate(die, DW_AT_name, &a) != NULL)
         name = dwarf_formstring(&a);
+    if (name != NULL && strncmp(name, "caml", 4) == 0) /* OCaml's assembler tells symbols */
+        return sm_symbols_demangle(name, w->arena);
     return name != NULL ? keep(w, name) : "(unknown)";
 }
 

@@ -482,11 +482,15 @@ bool sm_cfi_find(const struct sm_cfi_memory *m, uintptr_t eh_frame_hdr, uintptr_
         rule->kind = SM_CFI_OUTERMOST;
         return true;
     }
-    rule->signal = cie.signal;
     if (cfa_of(m, &r, rip, rule) && place_of(m, &r.rbp, rip, &rule->rbp_place, &rule->rbp_offset) &&
         place_of(m, &r.rbx, rip, &rule->rbx_place, &rule->rbx_offset) &&
-        place_of(m, &r.ra, rip, &rule->ra_place, &rule->ra_offset) && rule->ra_place != SM_CFI_SAME)
+        place_of(m, &r.ra, rip, &rule->ra_place, &rule->ra_offset) &&
+        rule->ra_place != SM_CFI_SAME) {
+        /* OCaml 5's runtime calls its changes of stack signal frames, so that debuggers accept them. But what they
+           return to is a return address; only a signal leaves an interrupted address, in the saved context. */
+        rule->signal = cie.signal && rule->ra_place != SM_CFI_AT_CFA;
         return true;
+    }
     memset(rule, 0, sizeof *rule);
     return false;
 }

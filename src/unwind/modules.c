@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "unwind/probe.h"
+#include "unwind/unwind.h"
 
 #define PATHS_BYTES (512u << 10)
 
@@ -299,11 +301,32 @@ bool sm_module_find(uintptr_t address, struct sm_module *out, const struct sm_mo
     return true;
 }
 
+/* Names depend on the answer, so a moment's contention is sat out; but not by a signal handler over the holder, for ever. */
 const struct sm_module *sm_module_at(uintptr_t address) {
     struct sm_module m;
-    const struct sm_module *kept;
-    sm_module_find(address, &m, &kept);
+    const struct sm_module *kept = NULL;
+    for (int tries = 0; tries < 1000; tries++) {
+        if (!sm_module_find(address, &m, &kept) || kept != NULL ||
+            sm_modules_count() == SM_MAX_MODULES)
+            break;
+        sched_yield();
+    }
     return kept;
+}
+
+bool sm_modules_verify(const uintptr_t *frames, uint32_t n) {
+    struct sm_module m = {.start = 0, .end = 0};
+    for (uint32_t i = 0; i < n; i++) {
+        uintptr_t address = sm_frame_address(frames[i]) - 1;
+        if (frames[i] == 0 || address - m.start < m.end - m.start || !ask_loader(address, &m))
+            continue;
+        const struct sm_module *e = checked_before(&m);
+        if (e == NULL || e->generation != sm_frame_generation(frames[i])) {
+            sm_modules_unloaded();
+            return false;
+        }
+    }
+    return true;
 }
 
 uint32_t sm_modules_count(void) {

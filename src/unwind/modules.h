@@ -51,6 +51,11 @@ void sm_modules_refresh(void);
 /* To be called when objects may have been unloaded (after dlclose): what is remembered of code is asked for anew. */
 void sm_modules_unloaded(void);
 
+/* For who is not told of dlclose: asks the loader for each object that the frames (of sm_unwind) lie in, about 50 ns each.
+   False, and sm_modules_unloaded has been called, when one is not the object that the frame's generation means: the
+   stack is to be taken again. A file that was replaced and loaded anew to the same place goes unnoticed. */
+bool sm_modules_verify(const uintptr_t *frames, uint32_t n);
+
 /* Changes whenever something was, or may have been, unloaded. */
 uint32_t sm_modules_epoch(void);
 

@@ -11,10 +11,13 @@ breaks a rule of the format (checksums, INDEX, counts, ranges), 2 when TRACE can
 """
 import json
 import os
+import re
 import struct
 import sys
 
 MAGIC = b"\x8bSTM1\r\x1a\n"
+OFFSET = re.compile(rb"\+0x[0-9a-f]{1,16}(?: .*)?", re.S)
+UNNAMED = set()  # codes whose record is an offset so far
 TAIL_MAGIC = b"\x8bSTMTL1\n"
 HEADER = struct.Struct("<8sIIIIBBHIIIQQQIIQIIQ")
 META, EVENTS, SYMS, INDEX, END, HEARTBEAT = range(6)
@@ -286,7 +289,7 @@ def events(p, raw, owner, out):
 
 
 def symbols(raw, found, problem, p):
-    """Section 6: the first announcement of a code counts."""
+    """Section 6: the first announcement of a code counts, but a name counts in place of an offset."""
     r, code, strings = Reader(raw), 0, []
 
     def string():
@@ -300,12 +303,22 @@ def symbols(raw, found, problem, p):
     records = 0
     while r.more():
         code = (code + r.zz()) & M64
-        locations = []
-        for _ in range(r.leb()):
+        locations, n = [], r.leb()
+        for _ in range(n):
             file, function, line = string(), string(), r.leb()
             end_line = line + r.zz()
             locations.append("%s|%s|%d|%d|%d|%d|%d" % (text(file), text(function), line, end_line, r.leb(),
                                                        r.leb(), r.u8()))
+        offset = (n == 1 and int(locations[0].rsplit("|", 1)[1]) & 16 != 0 and b":" in file
+                  and OFFSET.fullmatch(function) is not None)
+        if code in found and (code in UNNAMED) != offset:
+            if not offset:
+                found[code] = locations
+                UNNAMED.discard(code)
+            records += 1
+            continue
+        if offset:
+            UNNAMED.add(code)
         if found.setdefault(code, locations) != locations:
             problem("names", p.at, "code %x announced with different contents" % code)
         records += 1

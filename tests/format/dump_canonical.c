@@ -138,9 +138,9 @@ static void put_locations(const struct sm_trace *t) {
         for (uint32_t j = 0; j < k; j++) {
             const struct sm_location *l = &list[j];
             putchar(' ');
-            put_text(l->file);
+            put_text(l->unnamed != NULL ? l->unnamed->file : l->file);
             putchar('|');
-            put_text(l->function);
+            put_text(l->unnamed != NULL ? l->unnamed->function : l->function);
             printf("|%u|%u|%u|%u|%u", l->line, l->end_line, l->start_char, l->end_char, l->flags);
         }
         putchar('\n');

@@ -31,7 +31,7 @@ static void on_event(void *ctx, uint32_t stream, const struct ref_event *ev) {
     if (ev->op == SM_OP_ALLOC_BYTES) {
         sum_samples += ev->n_samples;
         n_sizes += ev->size == 100;
-        assert_int_equal(ev->depth, 1);
+        assert_in_range(ev->depth, 3, 6); /* the site, worker, and what starts threads */
         assert_int_equal(SM_SOURCE_HEAP(ev->source), SM_HEAP_EXTERNAL);
     }
 }

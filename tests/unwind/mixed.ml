@@ -39,10 +39,10 @@ let basics () =
   ignore (with_list ());
   ignore (with_sort ());
   with_finaliser ();
-  alarms true;
   for i = 1 to 20 do raise_signal (); ignore (Sys.opaque_identity (Array.make i 0)) done
 
 let () =
+  alarms (Sys.ocaml_version >= "5");
   basics ();
   More.run basics zigzag down;
   Gc.compact ();

@@ -96,7 +96,8 @@ static void on_alarm(int signal) {
         oracle_check("alarm");
 }
 
-value stub_alarms(value on) {
+value stub_alarms(value five) {
+    oracle_ocaml_5 = Bool_val(five);
     struct sigaction a;
     memset(&a, 0, sizeof a);
     a.sa_handler = on_alarm;

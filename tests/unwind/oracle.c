@@ -8,7 +8,7 @@
 #include "unwind/unwind.h"
 
 unsigned oracle_checks, oracle_failures, oracle_deepest;
-bool oracle_any_end;
+bool oracle_any_end, oracle_ocaml_5;
 
 struct theirs {
     uintptr_t pcs[ORACLE_MAX];
@@ -35,7 +35,8 @@ __attribute__((noinline)) unsigned oracle_compare(unsigned *n_out) {
     _Unwind_Backtrace(one_frame, &theirs);
     *n_out = n;
     for (unsigned i = 1; i < n || i < theirs.n; i++)
-        if (i >= n || i >= theirs.n || ours[i] != theirs.pcs[i])
+        if (i >= n || i >= theirs.n ||
+            (ours[i] != theirs.pcs[i] && !(oracle_ocaml_5 && ours[i] + 1 == theirs.pcs[i])))
             return 1 + i;
     return how.n_cut == 0 && (oracle_any_end || how.end == SM_UNWIND_OUTERMOST) ? 0 : 1 + n;
 }

@@ -21,6 +21,8 @@ unsigned oracle_compare(unsigned *n);
 
 /* Stacks that begin in nobody's code (coroutines): how ours says that it ended is left open. */
 extern bool oracle_any_end;
+/* OCaml 5: libgcc takes callers of the runtime's changes of stack for interrupted code, and so says an address one larger. */
+extern bool oracle_ocaml_5;
 
 /* Checks made, and how many of them failed; a failure's frames are printed. */
 extern unsigned oracle_checks, oracle_failures;
