@@ -139,7 +139,7 @@ function App() {
           </button>
         </span>
       </header>
-      {info?.state === "ready" && <FilterBar filter={state.filter} weight={state.weight} busy={false} onFilter={(filter) => go({ filter })} onWeight={(weight) => go({ weight })} />}
+      {info?.state === "ready" && <FilterBar filter={state.filter} weight={state.weight} onFilter={(filter) => go({ filter })} onWeight={(weight) => go({ weight })} />}
       {panel === "info" && info && <Info info={info} version={traces?.statmem ?? ""} />}
       {panel === "keys" && <Keys />}
       <main id="main" tabIndex={-1}>

@@ -21,10 +21,8 @@ export interface State {
   from: number | null;
   to: number | null;
   wall: boolean;
-  range: "allocated" | "live" | "collected";
   /** Tables. */
   by: string;
-  sort: string;
   search: string;
   /** Source. */
   file: string;
@@ -51,9 +49,7 @@ export const DEFAULTS: State = {
   from: null,
   to: null,
   wall: false,
-  range: "allocated",
   by: "function",
-  sort: "total",
   search: "",
   file: "",
   line: 0,

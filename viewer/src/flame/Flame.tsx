@@ -283,7 +283,7 @@ export function Flame(props: Props) {
     else if (event.key === "z" && selected) setWindow({ from: l.x0[node] ?? 0, to: Math.max((l.x0[node] ?? 0) + 1e-7, l.x1[node] ?? 1) });
     else if (event.key === "c" && selected) {
       const place = side.tree.places[l.place[node] ?? 0];
-      if (place) void navigator.clipboard?.writeText(place.name);
+      if (place) void navigator.clipboard?.writeText(safe(place.name));
     } else return;
     event.preventDefault();
     if (next >= 0) select(side, next);

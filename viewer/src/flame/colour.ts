@@ -22,13 +22,6 @@ export function moduleColour(module: string, name: string, dark: boolean): strin
   return colour;
 }
 
-/** A difference from -1 (less) to 1 (more). */
-export function differenceColour(x: number, dark: boolean): string {
-  const strength = Math.min(1, Math.abs(x));
-  const hue = x > 0 ? 4 : 140;
-  return dark ? `hsl(${hue} ${strength * 60}% 34%)` : `hsl(${hue} ${strength * 75}% ${86 - strength * 20}%)`;
-}
-
 export function weightColour(share: number, dark: boolean): string {
   const t = Math.sqrt(Math.min(1, Math.max(0, share)));
   return dark ? `hsl(${48 - 40 * t} 60% ${26 + 14 * t}%)` : `hsl(${50 - 42 * t} 85% ${86 - 22 * t}%)`;

@@ -3,19 +3,19 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get, type FilterCheck } from "../api";
 import { both, CONDITIONS, PRESETS, viewsOf, without, splitTop } from "../filters";
 import { safe } from "../format";
-import { useDelayed } from "./hooks";
+import { useBusy, useDelayed } from "./hooks";
 import { Choice, WEIGHTS } from "./parts";
 
 export function FilterBar(props: {
   filter: string;
   weight: string;
-  busy: boolean;
   onFilter: (filter: string) => void;
   onWeight: (weight: string) => void;
 }) {
   const [text, setText] = useState(props.filter);
   const [check, setCheck] = useState<FilterCheck>({ canonical: props.filter, clauses: [] });
   const [building, setBuilding] = useState(false);
+  const busy = useBusy();
   const delayed = useDelayed(text, 120);
   const applied = useRef(props.filter);
   useEffect(() => {
@@ -79,7 +79,7 @@ export function FilterBar(props: {
           }}
         />
         <Choice label="Weight" value={props.weight} options={WEIGHTS} onChange={props.onWeight} />
-        <span class={props.busy ? "spinner" : "spinner off"} role="status" aria-label={props.busy ? "computing" : ""} />
+        <span class={busy ? "spinner" : "spinner off"} role="status" aria-label={busy ? "computing" : ""} />
       </form>
       <p id="filter-error" class="filtererror" role="alert">
         {wrong && (

@@ -8,6 +8,24 @@ export interface Answer<T> {
   error: ApiError | null;
 }
 
+let pending = 0;
+const watchers = new Set<(busy: boolean) => void>();
+
+function count(change: number): void {
+  pending += change;
+  for (const w of watchers) w(pending > 0);
+}
+
+/** Whether any answer is being waited for. */
+export function useBusy(): boolean {
+  const [busy, setBusy] = useState(pending > 0);
+  useEffect(() => {
+    watchers.add(setBusy);
+    return () => void watchers.delete(setBusy);
+  }, []);
+  return busy;
+}
+
 /** Asks the API; a newer question cancels the older. The last answer stays until the next one is there. */
 export function useApi<T>(path: string | null, parameters: Parameters): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T>>({ data: null, busy: path !== null, error: null });
@@ -19,6 +37,7 @@ export function useApi<T>(path: string | null, parameters: Parameters): Answer<T
     }
     const abort = new AbortController();
     setAnswer((a) => ({ ...a, busy: true }));
+    count(1);
     get<T>(path, parameters, abort.signal).then(
       (data) => setAnswer({ data, busy: false, error: null }),
       (reason: unknown) => {
@@ -26,7 +45,7 @@ export function useApi<T>(path: string | null, parameters: Parameters): Answer<T
         const error = reason instanceof ApiError ? reason : new ApiError("the server does not answer; start statmem view again", 0);
         setAnswer((a) => ({ data: a.data, busy: false, error }));
       },
-    );
+    ).finally(() => count(-1));
     return () => abort.abort();
   }, [key]);
   return answer;

@@ -134,7 +134,7 @@ export function FlameView({ state, info, go }: ViewProps) {
             <button onClick={() => go({ filter: both(state.filter, `inside ${quote(selection.place.name)}`) })}>Only inside it</button>
             <button onClick={() => go({ filter: both(state.filter, `not inside ${quote(selection.place.name)}`) })}>Not inside it</button>
             <button onClick={() => go({ filter: both(state.filter, `hide ${quote(selection.place.name)}`) })}>Hide</button>
-            <button onClick={() => void navigator.clipboard?.writeText(selection.place.name)}>Copy name</button>
+            <button onClick={() => void navigator.clipboard?.writeText(safe(selection.place.name))}>Copy name</button>
             {selection.place.file && <button onClick={() => go({ view: "source", file: selection.place.file, line: selection.place.line })}>Source</button>}
           </>
         ) : (

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Leaks, NamedGroup, PlaceEstimate, Summary, TimelineData } from "../api";
 import { bytes, count, duration, percent, safe } from "../format";
-import { both, quote } from "../filters";
+import { both } from "../filters";
 import { Chart } from "../ui/Chart";
 import { useApi } from "../ui/hooks";
 import { Name, Share, Table, Value, Waiting } from "../ui/parts";
@@ -183,5 +183,3 @@ function Shares({ list, whole, filter, go }: { list: NamedGroup[]; whole: number
     />
   );
 }
-
-export const onlySite = (name: string): string => `site ${quote(name)}`;
