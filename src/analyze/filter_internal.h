@@ -24,7 +24,8 @@
 #define SM_EXPECT_DOTS ".. between the ends of a range"
 #define SM_EXPECT_ORDER "an upper end that is not below the lower one"
 #define SM_EXPECT_SOURCE                                                                           \
-    "a source: minor, major, external, native, normal, marshal, custom, mapped, reported, ocaml-heap, minor-heap, ocaml-stack or runtime"
+    "a source: minor, major, external, native, normal, marshal, custom, mapped, reported, "        \
+    "ocaml-heap, minor-heap, ocaml-stack or runtime"
 #define SM_EXPECT_THREAD "the name or number of a thread"
 #define SM_EXPECT_NAME "a name, in quotes if it is a word of this language"
 #define SM_EXPECT_REGEX "a regular expression of the POSIX extended kind"

@@ -252,8 +252,7 @@ EXPORTED int close(int fd) {
 
 /* Other code may come to where a library was. */
 EXPORTED int dlclose(void *handle) {
-    int result =
-        next_dlclose != NULL ? next_dlclose(handle) : 0; /* NULL: before our constructor */
+    int result = next_dlclose != NULL ? next_dlclose(handle) : 0; /* NULL: before our constructor */
     sm_modules_unloaded();
     return result;
 }

@@ -63,6 +63,14 @@ __attribute__((noinline)) static uint64_t sample_slow(struct sm_thread *t, uint6
     struct sm_stream *s = sm_stream_enter(t);
     if (s == NULL)
         return 0;
+    /* The session's fields may be read only here, between enter and leave: a restart writes them. A rate of 0 samples
+       nothing: only native memory is recorded. */
+    if (sm_session.rate <= 0) {
+        t->sample_left = GAP_MAX;
+        t->sample_generation = t->generation;
+        sm_stream_leave(s);
+        return 0;
+    }
     if (t->sample_generation != t->generation) {
         t->sample_left = gap(&s->prng);
         t->sample_generation = t->generation;
@@ -88,7 +96,7 @@ uint64_t sm_recorder_sample(uint64_t size) {
     if (c == NULL)
         return 0;
     uint32_t active = atomic_load_explicit(&c->active, memory_order_acquire);
-    if (active == 0 || sm_session.rate <= 0)
+    if (active == 0)
         return 0;
     struct sm_thread *t = &sm_thread;
     if (t->sample_generation == active && size < t->sample_left) {

@@ -3,6 +3,7 @@
    code. */
 #include "symbols/name_trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +77,8 @@ static void resolve(void *ctx, unsigned task) {
     uint8_t build_id[64];
     size_t build_id_bytes = bytes_of(o->any->build_id, build_id, sizeof build_id);
     if (o->any->path[0] == 0) {
-        strcpy(o->outcome.why, "the code lies in no object file: it was made at run time");
+        snprintf(o->outcome.why, sizeof o->outcome.why, "%s",
+                 "the code lies in no object file: it was made at run time");
         return;
     }
     sm_symbols_resolve(g->options, o->any->path, build_id, build_id_bytes, o->queries, o->n,

@@ -110,15 +110,20 @@ static bool advance(struct choices *c) {
     return c->n > 0;
 }
 
-static void run_once(struct choices *c, int most_preemptions) {
-    for (int i = 0; i < n_threads; i++) {
+/* Apart: what getcontext may return to twice has no variables that live on. */
+__attribute__((noinline)) static void make_threads(void) {
+    for (volatile int i = 0; i < n_threads; i++) {
         getcontext(&threads[i].context);
         threads[i].context.uc_stack.ss_sp = threads[i].stack;
         threads[i].context.uc_stack.ss_size = sizeof threads[i].stack;
         threads[i].context.uc_link = NULL;
         threads[i].done = false;
-        makecontext(&threads[i].context, (void (*)(void))thread_main, 1, i);
+        makecontext(&threads[i].context, (void (*)(void))thread_main, 1, (int)i);
     }
+}
+
+static void run_once(struct choices *c, int most_preemptions) {
+    make_threads();
     in_model = true;
     running = -1;
     int preemptions = 0;
