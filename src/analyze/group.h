@@ -39,7 +39,7 @@ struct sm_groups {
     uint64_t *domains; /* value of SM_BY_DOMAIN -> domain id, or SM_NO_DOMAIN */
     uint32_t n_domains;
 };
-void sm_groups_make(struct sm_groups *g, const struct sm_dimension *dimensions,
+void sm_groups_make(struct sm_groups *out, const struct sm_dimension *dimensions,
                     uint32_t n_dimensions, const struct sm_weigher *weighers, uint32_t n_weighers,
                     unsigned threads);
 void sm_groups_release(struct sm_groups *g);

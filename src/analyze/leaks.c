@@ -117,7 +117,7 @@ static int by_importance(const void *left, const void *right) {
 static void judge(struct sm_leak *l, const struct sm_analysis *a, const struct site *site,
                   const struct sm_curve *c, uint32_t series, uint64_t busy) {
     uint32_t n = c->n_points, first = generation_of(a, n, site->first_alloc_ns);
-    double y[MAX_GENERATIONS];
+    double y[MAX_GENERATIONS] = {0};
     double bytes = a->bytes_per_unit > 0 ? a->bytes_per_unit : 1;
     for (uint32_t i = first; i < n; i++)
         y[i - first] = (double)c->points[(size_t)series * n + i].live * bytes;

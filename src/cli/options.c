@@ -44,6 +44,8 @@ const char *sm_nearest_name(const char *word, const char *const *names, size_t n
     unsigned best = 1 + (unsigned)strnlen(word, 31) / 3;
     for (size_t i = 0; i < n_names; i++) {
         size_t length = strlen(word);
+        if (names[i] == NULL)
+            continue;
         if (length >= 2 && strncmp(names[i], word, length) == 0)
             return names[i];
         unsigned d = distance(word, names[i]);

@@ -320,9 +320,9 @@ void sm_timeline_csv(struct sm_buffer *out, const struct sm_timeline *t) {
             const struct sm_curve_point *p = &s->points[k];
             __int128 length = t->to_ns - t->from_ns;
             sm_csv_text(out, s->name, strlen(s->name));
-            sm_buffer_printf(out, ",%lld,%lld",
-                             (long long)(t->from_ns + (int64_t)(length * k / t->n_points)),
-                             (long long)(t->from_ns + (int64_t)(length * (k + 1) / t->n_points)));
+            int64_t from = t->from_ns + (int64_t)(length * k / t->n_points);
+            int64_t to = t->from_ns + (int64_t)(length * (k + 1) / t->n_points);
+            sm_buffer_printf(out, ",%" PRId64 ",%" PRId64, from, to);
             for (int c = LIVE; c <= FREED; c++)
                 sm_buffer_printf(out, ",%.17g", (double)units_of(p, (enum column)c) * t->unit);
             struct sm_estimate e = sm_timeline_estimate(t, s, k);

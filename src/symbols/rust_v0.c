@@ -19,7 +19,7 @@ struct printer {
 };
 
 static void put_n(struct printer *p, const char *text, size_t n) {
-    if (p->quiet || p->bad)
+    if (p->quiet || p->bad || n == 0 || text == NULL)
         return;
     if (n >= p->bytes - p->used) {
         p->bad = true;

@@ -227,7 +227,8 @@ static void read_units(struct work *w, struct units *u) {
         u->list = sm_grow(u->list, &u->capacity, u->n + 1, sizeof *u->list);
         u->list[u->n++] = (struct unit){die, split, type == DW_UT_skeleton && split.addr != NULL};
     }
-    qsort(u->spans, u->n_spans, sizeof *u->spans, by_start);
+    if (u->n_spans > 1)
+        qsort(u->spans, u->n_spans, sizeof *u->spans, by_start);
 }
 
 /* The last span that begins at or before an address, if it covers it. */
