@@ -40,6 +40,7 @@ void sm_analysis_free(struct sm_analysis *a) {
     if (a == NULL)
         return;
     sm_image_release(&a->private_data->image);
+    sm_selection_release(&a->base);
     free(a->private_data->path);
     free(a->private_data);
     free(a);
@@ -83,6 +84,7 @@ static bool from_cache(struct sm_analysis *a, const char *path,
     a->private_data = private_data;
     a->path = private_data->path;
     a->from_cache = true;
+    sm_analysis_find_base(a);
     return true;
 }
 
@@ -140,6 +142,25 @@ uint64_t sm_wide_find(const struct sm_wide *list, uint32_t n, uint32_t row) {
 void sm_selection_release(struct sm_selection *s) {
     free(s->words);
     *s = (struct sm_selection){0};
+}
+
+void sm_analysis_find_base(struct sm_analysis *a) {
+    bool *counted = sm_alloc((a->n_classes + 1u) * sizeof *counted), all = true;
+    for (uint32_t i = 0; i < a->n_classes; i++) {
+        counted[i] = !(a->meta.sample_rate > 0) || !sm_class_holds_blocks(&a->classes[i]);
+        all = all && counted[i];
+    }
+    a->base = (struct sm_selection){.n_rows = a->rows.n};
+    if (!all) {
+        a->base = (struct sm_selection){
+            .words = sm_alloc_zero((size_t)a->rows.n / 64 + 1, sizeof *a->base.words)};
+        for (uint32_t row = 0; row < a->rows.n; row++) {
+            uint64_t bit = counted[a->rows.class_id[row]];
+            a->base.words[row >> 6] |= bit << (row & 63);
+            a->base.n_rows += (uint32_t)bit;
+        }
+    }
+    free(counted);
 }
 
 double sm_row_variance(const struct sm_analysis *a, uint32_t row) {

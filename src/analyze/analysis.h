@@ -139,6 +139,12 @@ struct sm_trace_mark {
     sm_text_id text;
 };
 
+/* A set of rows: one bit per row, 64 to a word; bits beyond the last row are 0. words == NULL: all rows. */
+struct sm_selection {
+    uint64_t *words;
+    uint32_t n_rows; /* selected */
+};
+
 /* Live memory at its largest: after the allocation of `row`. */
 struct sm_peak {
     uint64_t units, samples;
@@ -175,7 +181,10 @@ struct sm_analysis {
     const struct sm_trace_mark *marks;
     size_t n_losses;
     const struct sm_loss *losses;
-    struct sm_peak peak; /* of all rows */
+    /* The rows that count unless a filter names sources. OCaml's heap is native memory itself: where the
+       blocks in it are recorded, the memory that holds them would count the same bytes twice. */
+    struct sm_selection base;
+    struct sm_peak peak; /* of the base */
 
     bool used_tail; /* events were taken from the side file */
     bool from_cache;
@@ -256,14 +265,21 @@ static inline uint64_t sm_row_units(const struct sm_analysis *a, uint32_t row) {
    w^2 (1 - p) of byte-sampled ones, w = S / p, p = 1 - exp(-S / R). 0 unless the trace is mixed. */
 double sm_row_variance(const struct sm_analysis *a, uint32_t row);
 
-/* ---- selections: sets of rows ---- */
+/* ---- selections ---- */
 
-/* One bit per row, 64 to a word; bits beyond the last row are 0. words == NULL: all rows. */
-struct sm_selection {
-    uint64_t *words;
-    uint32_t n_rows; /* selected */
-};
 void sm_selection_release(struct sm_selection *s);
+
+/* The memory as such that OCaml's blocks lie in, major heap or minor heaps. */
+static inline bool sm_class_holds_blocks(const struct sm_row_class *c) {
+    return c->heap == SM_HEAP_NATIVE &&
+           (c->origin == SM_ORIGIN_OCAML_HEAP || c->origin == SM_ORIGIN_MINOR_HEAP);
+}
+
+/* What NULL stands for wherever a selection is asked for. */
+static inline const struct sm_selection *sm_selection_or_base(const struct sm_selection *s,
+                                                              const struct sm_analysis *a) {
+    return s != NULL ? s : &a->base;
+}
 
 static inline bool sm_selected(const struct sm_selection *s, uint32_t row) {
     return s == NULL || s->words == NULL || (s->words[row >> 6] >> (row & 63) & 1) != 0;

@@ -335,6 +335,7 @@ enum sm_status sm_build_arrange(struct sm_build *b, struct sm_image *im, struct 
     add_names(&g);
     sm_interleaved_release(&g.il, b->n_streams);
     sm_image_connect(im, a);
+    sm_analysis_find_base(a);
     a->peak = sm_selection_peak(a, NULL, threads);
     return SM_OK;
 }

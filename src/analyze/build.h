@@ -88,6 +88,9 @@ enum sm_status sm_build_read(struct sm_build *b, unsigned threads, struct sm_err
 enum sm_status sm_build_arrange(struct sm_build *b, struct sm_image *im, struct sm_analysis *a,
                                 unsigned threads, struct sm_error *err);
 
+/* Sets a->base, by its rows and classes. */
+void sm_analysis_find_base(struct sm_analysis *a);
+
 /* The row of an object in its stream; UINT32_MAX when its allocation was not read. */
 uint32_t sm_raw_find(struct sm_raw_stream *s, uint64_t seq);
 

@@ -65,7 +65,7 @@ static void peak_chunk(void *ctx, unsigned task) {
 
 struct sm_peak sm_selection_peak(const struct sm_analysis *a, const struct sm_selection *s,
                                  unsigned threads) {
-    struct peak_work w = {.a = a, .s = s};
+    struct peak_work w = {.a = a, .s = sm_selection_or_base(s, a)};
     sm_chunks_make(&w.chunks, a, threads);
     w.results = sm_alloc_zero(w.chunks.n, sizeof *w.results);
     sm_parallel(w.chunks.n, threads, peak_chunk, &w);
@@ -286,8 +286,11 @@ void sm_curve_make(struct sm_curve *c, const struct sm_analysis *a, const struct
                            .n_series = n_series > 0 ? n_series : 1};
     c->points = sm_alloc_zero((size_t)c->n_points * c->n_series, sizeof *c->points);
     c->peaks = sm_alloc_zero(c->n_series, sizeof *c->peaks);
-    struct curve_work w = {
-        .a = a, .s = s, .c = c, .of_class = series_of_class, .of_node = series_of_node};
+    struct curve_work w = {.a = a,
+                           .s = sm_selection_or_base(s, a),
+                           .c = c,
+                           .of_class = series_of_class,
+                           .of_node = series_of_node};
     sm_chunks_make(&w.chunks, a, threads);
     w.series = sm_alloc_zero((size_t)w.chunks.n * c->n_series, sizeof *w.series);
     w.cells = sm_alloc_zero((size_t)w.chunks.n * c->n_series * c->n_points, sizeof *w.cells);

@@ -4,7 +4,7 @@
 
 #include "analyze/analysis.h"
 
-/* The largest live sum of a selection (NULL = all). */
+/* The largest live sum of a selection (NULL = the base: what counts without a filter). */
 struct sm_peak sm_selection_peak(const struct sm_analysis *a, const struct sm_selection *s,
                                  unsigned threads);
 

@@ -18,7 +18,7 @@
 #define MAGIC "STMCOLS1"
 #define PAGE ((uint64_t)4096)
 /* Raised whenever the meaning of a section changes. */
-#define IMAGE_VERSION 2
+#define IMAGE_VERSION 3
 
 struct header {
     char magic[8];

@@ -368,22 +368,67 @@ static void select_task(void *ctx, unsigned task) {
     w->selected[task] = selected;
 }
 
-void sm_select(struct sm_selection *s, const struct sm_analysis *a, const struct sm_filter *f,
-               unsigned threads) {
+/* Those of all rows, the base or not. */
+static void select_all(struct sm_selection *s, const struct sm_analysis *a,
+                       const struct sm_filter_node *root, unsigned threads) {
     uint32_t n = a->rows.n;
-    *s = (struct sm_selection){.n_rows = n};
-    if (f == NULL || f->root == NULL)
-        return;
-    struct sm_plan *plan = sm_plan_new(a, f->root, threads);
+    struct sm_plan *plan = sm_plan_new(a, root, threads);
     unsigned n_tasks = n / (PIECE_ROWS * TASK_PIECES) + 1;
     struct work w = {.a = a, .plan = plan};
     w.words = sm_alloc_zero((size_t)n / 64 + 1, sizeof *w.words);
     w.selected = sm_alloc_zero(n_tasks, sizeof *w.selected);
     sm_parallel(n_tasks, threads, select_task, &w);
-    s->words = w.words;
-    s->n_rows = 0;
+    *s = (struct sm_selection){.words = w.words};
     for (unsigned i = 0; i < n_tasks; i++)
         s->n_rows += w.selected[i];
     free(w.selected);
     sm_plan_free(plan);
+}
+
+static bool names_source(const struct sm_filter_node *node) {
+    bool names = false;
+    for (; node != NULL && !names; node = node->next)
+        names = node->kind == SM_FILTER_SOURCE || names_source(node->first);
+    return names;
+}
+
+/* s becomes what is in both. */
+static void narrow(struct sm_selection *s, const struct sm_analysis *a,
+                   const struct sm_selection *by) {
+    size_t n = (size_t)a->rows.n / 64 + 1;
+    if (by->words == NULL)
+        return;
+    if (s->words == NULL) {
+        *s = (struct sm_selection){.words = sm_alloc(n * sizeof *s->words), .n_rows = by->n_rows};
+        memcpy(s->words, by->words, n * sizeof *s->words);
+        return;
+    }
+    s->n_rows = 0;
+    for (size_t i = 0; i < n; i++) {
+        s->words[i] &= by->words[i];
+        s->n_rows += (uint32_t)__builtin_popcountll(s->words[i]);
+    }
+}
+
+void sm_select_both(struct sm_selection *s, const struct sm_analysis *a, const struct sm_filter *f,
+                    const struct sm_filter *g, unsigned threads) {
+    const struct sm_filter *filters[] = {f, g};
+    bool named = false;
+    *s = (struct sm_selection){.n_rows = a->rows.n};
+    for (int i = 0; i < 2; i++) {
+        if (filters[i] == NULL || filters[i]->root == NULL)
+            continue;
+        struct sm_selection one;
+        named = named || names_source(filters[i]->root);
+        select_all(&one, a, filters[i]->root, threads);
+        narrow(s, a, &one);
+        sm_selection_release(&one);
+    }
+    if (!named)
+        narrow(s, a, &a->base);
+}
+
+void sm_select(struct sm_selection *s, const struct sm_analysis *a, const struct sm_filter *f,
+               unsigned threads) {
+    sm_select_both(s, a, f, NULL, threads);
 }

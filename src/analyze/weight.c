@@ -39,30 +39,29 @@ static uint64_t *alive_at(const struct sm_analysis *a, const struct sm_peak *mom
     return words;
 }
 
-/* Freed before so much more was allocated. */
+/* Freed before so much more was allocated, of what counts without a filter. */
 static uint64_t *soon_freed(const struct sm_analysis *a, const struct sm_weight *weight) {
     uint64_t *words = sm_alloc_zero(n_words(a) + 1, sizeof *words);
     bool bytes = weight->temporary_by == SM_TEMPORARY_BYTES;
-    uint64_t *sums = bytes ? sm_alloc((size_t)a->rows.n * sizeof *sums) : NULL;
+    uint64_t *sums = sm_alloc((size_t)a->rows.n * sizeof *sums); /* up to and with a row */
     double per_unit = a->bytes_per_unit > 0 ? a->bytes_per_unit : 1;
     double most = (double)weight->limit / per_unit;
     uint64_t sum = 0, limit = most < 1e19 ? (uint64_t)most : UINT64_MAX;
+    if (!bytes)
+        limit = weight->limit;
     struct sm_chunks all = {.n = 1, .blocks_each = UINT32_MAX >> SM_ROW_BLOCK_SHIFT};
     struct sm_walk walk;
-    uint32_t allocated = 0;
     for (sm_walk_begin(&walk, a, &all, 0); sm_walk_row(&walk);) {
         for (uint32_t k = walk.free_from; k < walk.free_to; k++) {
             uint32_t row = a->rows.free_order[k];
-            uint64_t since = bytes ? sum - sums[row] : allocated - row - 1;
-            if (since <= (bytes ? limit : weight->limit))
+            if (sum - sums[row] <= limit)
                 set_bit(words, row);
         }
         if (walk.row == UINT32_MAX)
             break;
-        sum += sm_row_units(a, walk.row);
-        if (bytes)
-            sums[walk.row] = sum;
-        allocated = walk.row + 1;
+        if (sm_selected(&a->base, walk.row))
+            sum += bytes ? sm_row_units(a, walk.row) : 1;
+        sums[walk.row] = sum;
     }
     free(sums);
     return words;
@@ -79,8 +78,9 @@ static double scale_of(const struct sm_analysis *a, double words) {
 void sm_weigher_init(struct sm_weigher *w, const struct sm_analysis *a,
                      const struct sm_selection *s, const struct sm_weight *weight,
                      unsigned threads) {
+    s = sm_selection_or_base(s, a);
     *w = (struct sm_weigher){.analysis = a,
-                             .selection = s != NULL && s->words != NULL ? s : NULL,
+                             .selection = s->words != NULL ? s : NULL,
                              .weight = *weight,
                              .plain = weight->kind != SM_WEIGHT_LIFETIME &&
                                       weight->kind != SM_WEIGHT_OBJECTS &&
@@ -90,7 +90,7 @@ void sm_weigher_init(struct sm_weigher *w, const struct sm_analysis *a,
                              .moment = a->peak};
     switch (weight->kind) {
     case SM_WEIGHT_LIVE_OWN_PEAK:
-        w->moment = sm_selection_peak(a, w->selection, threads);
+        w->moment = sm_selection_peak(a, s, threads);
         w->members = alive_at(a, &w->moment);
         break;
     case SM_WEIGHT_LIVE_PEAK:

@@ -51,7 +51,8 @@ static void end(struct sweep *s, uint32_t row) {
 
 static void walk(struct sweep *s) {
     const struct sm_rows *r = &s->tree->x->a->rows;
-    const struct sm_selection *selection = s->tree->x->selection;
+    const struct sm_selection *selection =
+        sm_selection_or_base(s->tree->x->selection, s->tree->x->a);
     uint32_t done = 0, wide = 0;
     for (uint32_t row = 0; row < r->n; row++) {
         uint32_t n = r->frees_before[row];

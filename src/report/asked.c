@@ -96,25 +96,24 @@ static void sum_in_heading(struct sm_buffer *out, const struct sm_asked *q, cons
     sm_weigher_release(&w);
 }
 
-/* The OCaml heap is made of native memory: what it takes and the blocks in it are the same bytes. */
-static void counted_twice(struct sm_buffer *out, const struct sm_asked *q) {
+/* What is left out unless asked for: OCaml's heap as native memory, since the blocks in it are counted. */
+static void left_out(struct sm_buffer *out, const struct sm_asked *q) {
     const struct sm_analysis *a = q->a;
     struct sm_weight weight = {.kind = SM_WEIGHT_LIVE_PEAK};
     struct sm_weigher w;
-    if (!a->mixed || !(a->meta.sample_rate > 0))
+    if (a->base.words == NULL)
         return;
-    sm_weigher_init(&w, a, NULL, &weight, q->threads);
+    struct sm_selection all = {.n_rows = a->rows.n};
+    sm_weigher_init(&w, a, &all, &weight, q->threads);
     struct sm_sum *classes = sm_weigh_classes(&w, q->threads), sum = {0};
     for (uint32_t i = 0; i < a->n_classes; i++) {
-        const struct sm_row_class *c = &a->classes[i];
-        if (c->heap == SM_HEAP_NATIVE &&
-            (c->origin == SM_ORIGIN_OCAML_HEAP || c->origin == SM_ORIGIN_MINOR_HEAP))
+        if (sm_class_holds_blocks(&a->classes[i]))
             sm_sum_add(&sum, &classes[i]);
     }
     if (sum.rows > 0) {
-        sm_buffer_text(out, "\nof the peak ");
+        sm_buffer_text(out, "\nOCaml's heap itself took ");
         sm_show_estimate(out, q, &w, &sum);
-        sm_buffer_text(out, " is OCaml's heap as such, beside the blocks in it (-f 'not source in "
+        sm_buffer_text(out, " then, not counted beside its blocks (-f 'source in "
                             "ocaml-heap,minor-heap')");
     }
     free(classes);
@@ -141,7 +140,7 @@ static void heading(struct sm_buffer *out, const struct sm_asked *q) {
     sum_in_heading(out, q, ", peak live ", NULL, SM_WEIGHT_LIVE_PEAK, &peak);
     sm_buffer_printf(out, " at %s", sm_number_duration(n, peak.ns));
     sum_in_heading(out, q, ", live at the end ", NULL, SM_WEIGHT_LIVE_END, &peak);
-    counted_twice(out, q);
+    left_out(out, q);
     if (q->filter_text[0] != 0) {
         sm_buffer_text(out, "\nonly ");
         sm_text_safe(out, q->filter_text, strlen(q->filter_text));

@@ -182,21 +182,8 @@ static bool select_within(const struct sm_asked *asked, const char *text, struct
     struct sm_filter *f = sm_filter_parse(text, strlen(text), err);
     if (f == NULL)
         return false;
-    sm_select(s, asked->a, f, asked->threads);
+    sm_select_both(s, asked->a, asked->filter, f, asked->threads);
     sm_filter_free(f);
-    const struct sm_selection *base = &asked->selection;
-    size_t n = ((size_t)asked->a->rows.n + 63) / 64;
-    if (base->words == NULL)
-        return true;
-    if (s->words == NULL) {
-        s->words = sm_alloc((n + 1) * sizeof *s->words);
-        memset(s->words, 0xff, (n + 1) * sizeof *s->words);
-    }
-    s->n_rows = 0;
-    for (size_t i = 0; i < n; i++) {
-        s->words[i] &= base->words[i];
-        s->n_rows += (uint32_t)__builtin_popcountll(s->words[i]);
-    }
     return true;
 }
 

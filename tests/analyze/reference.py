@@ -108,8 +108,15 @@ class Trace:
                 self.tell(objects[key], kind, event["time_ns"])
             else:
                 early.setdefault(key, []).append(event)
-        self.allocated_before = []  # by place: (samples, rows)
-        self.peak = self.find_peak(lambda row: True)
+        self.allocated_before = []  # by place: (samples, rows) of what counts without a filter
+        self.peak = self.find_peak(self.counts)
+
+    def counts(self, row):
+        """Without a filter that names sources: all but the memory in which OCaml's blocks lie, where these are recorded."""
+        return not (self.rate > 0 and row.heap == "native" and row.origin in ("ocaml-heap", "minor-heap"))
+
+    def filtered(self, text, holds):
+        return holds if "source" in text else lambda row: holds(row) and self.counts(row)
 
     def tell(self, row, kind, ns):
         if kind == "promote" and row.promote_ns == NEVER:
@@ -155,7 +162,8 @@ class Trace:
             samples = rows = 0
             for other, born in self.sequence:
                 self.allocated_before.append((samples, rows))
-                samples, rows = samples + born * other.samples, rows + born
+                if self.counts(other):
+                    samples, rows = samples + born * other.samples, rows + born
         first, last = self.allocated_before[row.born + 1], self.allocated_before[row.died]
         return last[0] - first[0], last[1] - first[1]
 

@@ -39,6 +39,7 @@ def random_text(rng):
     if rng.random() < 0.2:
         out.append("mark 0 begin")
     objects, made = [], [0] * streams
+    heap_too = rng.random() < 0.5  # what OCaml's heap takes from the system is recorded beside the blocks in it
     alike = rng.random() < 0.3  # the same largest sum is reached several times
     stack = []
     for _ in range(rng.choice([0, 1, 40, 300, 300])):
@@ -53,7 +54,9 @@ def random_text(rng):
             size = rng.randrange(1, 300) if rng.random() < 0.95 else rng.choice([2**32 - 2, 2**32 - 1, 2**32, 2**35])
             samples = 1 if alike else rng.randrange(1, 5) if rng.random() < 0.9 else rng.randrange(250, 300)
             words = [f"alloc {s}:{made[s]} {size} {samples} {rng.choice(reference.HEAPS[:3])}"]
-            if rng.random() < 0.2:
+            if heap_too and rng.random() < 0.2:
+                words = [f"alloc {s}:{made[s]} {size} {samples} native", f"origin={rng.randrange(5, 8)}"]
+            elif rng.random() < 0.2:
                 words.append(f"origin={rng.randrange(5)}")
             if rng.random() < 0.1:
                 words.append("bytes")
@@ -86,7 +89,8 @@ def check(tools, path, rng, label, n_filters=FILTERS):
     if trace.contradictory:
         return 0
     filters = [("", lambda row: True)] + [reference.Filters(trace, rng).one() for _ in range(n_filters)]
-    names = list(trace.weights(lambda row: True))
+    filters = [(text, trace.filtered(text, holds)) for text, holds in filters]
+    names = list(trace.weights(trace.counts))
     data = b"".join(b"%d\n%s" % (len(t.encode()), t.encode()) for t, _ in filters)
     out = subprocess.run([query_tool, path, str(rng.randrange(1, 4)), str(POINTS), *names], input=data, stdout=subprocess.PIPE,
                          check=True, timeout=120).stdout.decode()
@@ -208,6 +212,7 @@ def check_commands(statmem, path, rng, label):
         return True
     for check_one in (check_query, check_tree, check_timeline):
         text, holds = reference.Filters(trace, rng).one(1) if rng.random() < 0.7 else ("", lambda row: True)
+        holds = trace.filtered(text, holds)
         wrong = check_one(statmem, trace, path, rng, text, holds)
         if wrong:
             what, is_, should_be = wrong
