@@ -17,6 +17,8 @@
 
 #define MAGIC "STMCOLS1"
 #define PAGE ((uint64_t)4096)
+/* Sections in memory from this size ask for large pages. */
+#define LARGE_BYTES ((uint64_t)4 << 20)
 /* Raised whenever the meaning of a section changes. */
 #define IMAGE_VERSION 3
 
@@ -92,6 +94,9 @@ void *sm_image_add(struct sm_image *im, enum sm_section s, uint64_t bytes) {
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (sec->data == MAP_FAILED)
             sm_memory_failed(bytes);
+        /* Written once from end to end: half of a load's time is the kernel's page faults otherwise. */
+        if (bytes >= LARGE_BYTES)
+            madvise(sec->data, bytes, MADV_HUGEPAGE);
     }
     return sec->data;
 }
