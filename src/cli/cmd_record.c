@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@
 #include "util/number.h"
 
 enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
+enum { LEAST_DESCRIPTORS = 24 }; /* 8 above 16, from where ours are out of the program's way */
 
 struct recording {
     const struct sm_invocation *in;
@@ -383,6 +385,17 @@ static bool make_answers_file(struct recording *r) {
     return false;
 }
 
+/* The recorder keeps a few files open in the program, beside those that the program may open. */
+static bool has_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= LEAST_DESCRIPTORS)
+        return true;
+    sm_trouble("the limit of %llu open files leaves none for the recorder: raise it to %d at "
+               "least, with ulimit -n (the program was not started)",
+               (unsigned long long)limit.rlim_cur, LEAST_DESCRIPTORS);
+    return false;
+}
+
 static int run(const struct sm_invocation *in) {
     struct recording r = {.in = in};
     int result = SM_EXIT_TROUBLE;
@@ -390,7 +403,7 @@ static int run(const struct sm_invocation *in) {
         return sm_usage_error(in, "name the program to record: statmem record -- CMD...");
     if (!read_options(&r))
         return SM_EXIT_USAGE;
-    if (find_preload(&r) && choose_output(&r) && make_answers_file(&r)) {
+    if (has_descriptors() && find_preload(&r) && choose_output(&r) && make_answers_file(&r)) {
         result = record(&r); /* returns only when the program did not run */
         unlink(r.answers);
     }

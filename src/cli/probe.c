@@ -43,12 +43,6 @@ static bool has_symbol(const struct sm_elf *e, const char *name) {
     return sm_elf_find(e, name) != NULL;
 }
 
-static bool has_words(const struct sm_elf *e, const char *words) {
-    const Elf64_Shdr *s = sm_elf_section(e, ".rodata");
-    const uint8_t *bytes = s != NULL ? sm_elf_section_bytes(e, s) : NULL;
-    return bytes != NULL && memmem(bytes, s->sh_size, words, strlen(words)) != NULL;
-}
-
 static bool in_dynamic(const struct sm_elf *e, const char *name) {
     struct sm_elf only = *e;
     only.full = (struct sm_elf_table){0};
@@ -234,7 +228,7 @@ static void judge_elf(struct sm_probe *p, const struct sm_elf *e) {
     } else if (has_symbol(e, "caml_alloc_shr") || has_symbol(e, "caml_main")) {
         p->has_runtime = true;
         refuse(p, SM_OCAML_TOO_OLD);
-    } else if (has_words(e, "OCAMLRUNPARAM")) {
+    } else if (sm_ocaml_has_words(e)) {
         p->has_runtime = true;
         refuse(p, SM_OCAML_UNRESOLVABLE);
     } else {

@@ -108,6 +108,22 @@ bool sm_ocaml_thread_has_domain(const struct sm_ocaml_runtime *rt) {
 #endif
 }
 
+bool sm_ocaml_has_words(const struct sm_elf *e) {
+    /* Without its first letter, so that a program that holds this code is not taken for a runtime. */
+    static const char message[] = "atal error: exception %s\n";
+    const Elf64_Shdr *s = sm_elf_section(e, ".rodata");
+    const char *text = s != NULL ? (const char *)sm_elf_section_bytes(e, s) : NULL;
+    if (text == NULL || memmem(text, s->sh_size, "OCAMLRUNPARAM", 13) == NULL)
+        return false;
+    const char *end = text + s->sh_size, *at = text + 1;
+    while (at < end && (at = memmem(at, (size_t)(end - at), message, sizeof message)) != NULL) {
+        if (at[-1] == 'F')
+            return true;
+        at++;
+    }
+    return false;
+}
+
 static enum sm_ocaml_refusal resolve(struct resolver *r, struct sm_ocaml_runtime *rt) {
 #if !defined(__x86_64__)
     return SM_OCAML_PROCESSOR;
@@ -116,14 +132,8 @@ static enum sm_ocaml_refusal resolve(struct resolver *r, struct sm_ocaml_runtime
     if (rt->memprof_start == NULL) {
         if (look_up(r, "caml_alloc_shr") != NULL || look_up(r, "caml_main") != NULL)
             return SM_OCAML_TOO_OLD;
-        /* A hidden and stripped runtime still has its words among the constants. */
-        if (r->mapped) {
-            const Elf64_Shdr *s = sm_elf_section(&r->executable, ".rodata");
-            const uint8_t *text = s != NULL ? sm_elf_section_bytes(&r->executable, s) : NULL;
-            if (text != NULL && memmem(text, s->sh_size, "OCAMLRUNPARAM", 13) != NULL)
-                return SM_OCAML_UNRESOLVABLE;
-        }
-        return SM_OCAML_NOT_OCAML;
+        return r->mapped && sm_ocaml_has_words(&r->executable) ? SM_OCAML_UNRESOLVABLE
+                                                               : SM_OCAML_NOT_OCAML;
     }
     if (look_up(r, "caml_memprof_young_trigger") != NULL)
         rt->major = 4;

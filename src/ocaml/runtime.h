@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/elf.h"
 #include "format/wire.h"
 
 /* An OCaml value: an odd number is an integer, an even one the address of a block's field 0. */
@@ -106,6 +107,9 @@ enum sm_ocaml_refusal {
 /* Looks the runtime up in this process: in the dynamic symbol tables, else in the symbol table of
    the executable's file. Not for use on the event path (maps and unmaps that file). */
 enum sm_ocaml_refusal sm_ocaml_runtime_resolve(struct sm_ocaml_runtime *rt);
+
+/* A runtime whose symbols are hidden and stripped still has its words among the executable's constants. */
+bool sm_ocaml_has_words(const struct sm_elf *executable);
 
 /* OCaml 5, filled by sm_ocaml_runtime_resolve: the calling thread is in a domain. */
 bool sm_ocaml_thread_has_domain(const struct sm_ocaml_runtime *rt);

@@ -453,6 +453,22 @@ class Builds(Case):
         subprocess.run(["strip", program], check=True)
         self.refused(program, "stripped")
 
+    def test_the_words_of_a_runtime_are_not_one(self):
+        """statmem itself knows them all."""
+        recorded = run([programs.STATMEM, "record", "-o", os.path.join(programs.WORK, "self.stm"), "--",
+                        programs.STATMEM, "--version"])
+        self.assertEqual(recorded.returncode, 0)
+        self.assertIn(b"native memory", recorded.stderr)
+        self.assertNotIn(b"OCaml", recorded.stderr)
+
+    def test_too_few_descriptors(self):
+        trace = os.path.join(programs.WORK, "few.stm")
+        recorded = run(["sh", "-c", 'ulimit -n 12; exec "$0" "$@"', programs.STATMEM, "record", "-o", trace, "--",
+                        "echo", "ran"])
+        self.assertEqual((recorded.returncode, recorded.stdout), (1, b""))
+        self.assertIn(b"the limit of 12 open files", recorded.stderr)
+        self.assertFalse(os.path.exists(trace))
+
     def test_static_is_refused(self):
         self.refused(compile("alloc", "-ccopt", "-static", output="alloc-static"), "statically linked")
 
