@@ -23,7 +23,8 @@ static int demangle_lines(void) {
 
 /* A damaged object's names may hold anything, line ends too; the tests read one frame a line. */
 static void print_name(const char *name) {
-    for (; *name != 0; name++) putchar((unsigned char)*name < ' ' ? '?' : *name);
+    for (; *name != 0; name++)
+        putchar((unsigned char)*name < ' ' ? '?' : *name);
 }
 
 int main(int argc, char **argv) {
