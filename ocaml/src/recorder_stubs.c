@@ -14,6 +14,7 @@
 #include <caml/domain_state.h>
 #endif
 
+#include "ocaml/gc.h"
 #include "ocaml/locations.h"
 #include "ocaml/tracker.h"
 #include "record/recorder.h"
@@ -24,6 +25,8 @@ extern const int64_t *const caml_frametable[] __attribute__((weak)); /* native c
 /* OCaml 5: Domain.self. */
 extern value caml_ml_domain_id(value unit) __attribute__((weak));
 extern double caml_gc_minor_words_unboxed(void) __attribute__((weak));
+
+#define COUNTERS_NS 100000000u /* between two readings of the runtime's figures */
 
 static struct sm_ocaml_runtime runtime;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -54,6 +57,10 @@ static void init(void) {
     FUNCTION(minor_words, caml_gc_minor_words_unboxed);
     runtime.state_4 = (const void *const *)&Caml_state;
 #endif
+    FUNCTION(minor_gc_begin_hook, &caml_minor_gc_begin_hook);
+    FUNCTION(minor_gc_end_hook, &caml_minor_gc_end_hook);
+    FUNCTION(major_slice_begin_hook, &caml_major_slice_begin_hook);
+    FUNCTION(major_slice_end_hook, &caml_major_slice_end_hook);
     sm_ocaml_locations_init(&runtime);
     atexit(stop_at_exit);
 }
@@ -78,6 +85,7 @@ CAMLprim value statmem_ml_start(value path, value rate, value rate_origin, value
         .symbolize = sm_ocaml_symbolize,
         .current_domain = sm_tracker_current_domain,
     };
+    sm_gc_watch(&runtime, COUNTERS_NS);
     sm_tracker_configure(&runtime, sm_tracker_callstack_size(config.depth_limit), 0);
     if (sm_recorder_start(&config, err, sizeof err) == 0)
         err[0] = 0;
@@ -96,14 +104,14 @@ CAMLprim value statmem_ml_callstack_size(value depth) {
 }
 
 CAMLprim value statmem_ml_stop(value unit) {
-    sm_tracker_final_counters();
+    sm_gc_final_counters();
     sm_recorder_stop(SM_REASON_STOPPED);
     return unit;
 }
 
 CAMLprim value statmem_ml_stop_at_exit(value unit) {
     if (sm_recorder_active())
-        sm_tracker_final_counters();
+        sm_gc_final_counters();
     sm_recorder_stop(SM_REASON_EXIT);
     return unit;
 }

@@ -29,6 +29,8 @@
 enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
 enum { LEAST_DESCRIPTORS = 24 }; /* 8 above 16, from where ours are out of the program's way */
 
+enum { LEAST_COUNTERS_NS = 1000000 };
+
 struct recording {
     const struct sm_invocation *in;
     double rate;
@@ -36,6 +38,7 @@ struct recording {
     uint64_t depth; /* 0 = the recorder's default */
     uint64_t seed;
     int64_t duration_ns;            /* 0 = to the end */
+    int64_t counters_ns;            /* 0 = none */
     uint64_t native_interval_bytes; /* 0 = native memory is not recorded */
     bool native_only;
     bool follow;
@@ -121,6 +124,11 @@ static bool read_options(struct recording *r) {
         return wrong(r->in, "seed", "a number");
     if (duration != NULL && (!sm_parse_duration(duration, &r->duration_ns) || r->duration_ns <= 0))
         return wrong(r->in, "duration", "a time, such as 10, 500ms or 2m");
+    const char *counters = sm_option_value(r->in, "counters-interval");
+    r->counters_ns = SM_DEFAULT_COUNTERS_NS;
+    if (counters != NULL && (!sm_parse_duration(counters, &r->counters_ns) || r->counters_ns < 0 ||
+                             (r->counters_ns > 0 && r->counters_ns < LEAST_COUNTERS_NS)))
+        return wrong(r->in, "counters-interval", "0, or a time from 1ms on");
     r->follow = sm_option_given(r->in, "follow-children");
     return true;
 }
@@ -288,6 +296,7 @@ static void prepare(void *ctx) {
         set_number("STATMEM_SEED", r->seed);
     if (r->duration_ns != 0)
         set_number("STATMEM_DURATION_NS", (uint64_t)r->duration_ns);
+    set_number("STATMEM_COUNTERS_NS", (uint64_t)r->counters_ns);
     if (r->native_interval_bytes != 0)
         set_number("STATMEM_NATIVE_INTERVAL", r->native_interval_bytes);
     if (r->native_only)
@@ -431,6 +440,8 @@ static const struct sm_option options[] = {
      "Most frames kept of a call stack; deeper ones lose their middle (default: 1024)"},
     {0, "duration", SM_ARG_TEXT, "T", NULL,
      "Stop recording after this time, such as 10, 500ms or 2m; the program goes on"},
+    {0, "counters-interval", SM_ARG_TEXT, "T", NULL,
+     "Time between two readings of what the process uses (default: 100ms); 0 reads nothing"},
     {0, "follow-children", SM_ARG_NONE, NULL, NULL,
      "Record child processes too, each into a file of its own"},
     {0, "format", SM_ARG_CHOICE, "FORMAT", "native|memtrace",

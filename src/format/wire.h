@@ -180,6 +180,10 @@ enum sm_owner_tag {
 };
 enum sm_owner_kind { SM_OWNER_UNKNOWN = 0, SM_OWNER_OCAML = 1, SM_OWNER_NATIVE = 2 };
 
+/* The third form of a GC_PHASE record: a pause that is over, with its length. */
+#define SM_GC_PHASE_PAUSE 2
+enum sm_gc_pause { SM_GC_PAUSE_MINOR = 1, SM_GC_PAUSE_MAJOR_SLICE = 2 };
+
 enum sm_counter {
     SM_COUNTER_RSS = 1,
     SM_COUNTER_HEAP_WORDS = 2,
@@ -194,6 +198,17 @@ enum sm_counter {
     SM_COUNTER_MALLOC_MAPPED = 11,
     SM_COUNTER_PAGE_FAULTS = 12,
     SM_COUNTER_THREADS = 13,
+    SM_COUNTER_RSS_ANON = 14,
+    SM_COUNTER_RSS_FILE = 15,
+    SM_COUNTER_RSS_SHMEM = 16,
+    SM_COUNTER_SWAP = 17,
+    SM_COUNTER_PSS = 18,
+    SM_COUNTER_MAJOR_FAULTS = 19,
+    SM_COUNTER_HEAP_IN_MALLOC = 20,
+    SM_COUNTER_GC_PAUSES = 21,
+    SM_COUNTER_GC_PAUSE_NS = 22,
+    SM_COUNTER_GC_LONGEST_PAUSE_NS = 23,
+    SM_COUNTER_RECORDER = 24,
 };
 
 enum sm_module_tag {

@@ -19,6 +19,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,14 @@
 #include "native/native.h"
 #include "native/next.h"
 #include "ocaml/closures.h"
+#include "ocaml/gc.h"
 #include "ocaml/locations.h"
 #include "ocaml/native.h"
 #include "ocaml/origins.h"
 #include "ocaml/runtime.h"
 #include "ocaml/tracker.h"
 #include "record/recorder.h"
+#include "service/service.h"
 #include "unwind/modules.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -90,6 +93,7 @@ static void answer_started(void) {
 static void after_fork_in_child(void) {
     recording_pid = getpid();
     sm_native_after_fork();
+    sm_service_after_fork();
     answer_started();
 }
 
@@ -104,11 +108,12 @@ static bool has_cleanup_option(const char *params) {
 }
 
 static void end_recording(enum sm_end_reason reason) {
+    sm_service_stop();
     /* On OCaml 5 the runtime's state is per thread; exit() may be called by a thread without one. */
     void *const *state = runtime.major == 5 ? dlsym(RTLD_DEFAULT, "caml_state") : NULL;
     bool has_state = runtime.major == 4 || (state != NULL && *state != NULL);
     if (has_state && !(reason == SM_REASON_EXIT && runtime_frees_itself))
-        sm_tracker_final_counters();
+        sm_gc_final_counters();
     sm_recorder_stop(reason);
 }
 
@@ -169,6 +174,8 @@ static bool open_trace(bool ocaml) {
     }
     recording_pid = getpid();
     answer_started();
+    if (request.counters_ns != 0)
+        sm_service_start(request.counters_ns);
     return true;
 }
 
@@ -204,6 +211,7 @@ static void start(void) {
     sm_tracker_configure(&runtime, callstack_size, deadline_ns);
     if (request.native_interval_bytes == 0 && !open_trace(true))
         return;
+    sm_gc_watch(&runtime, request.counters_ns);
     sm_ocaml_start_profile(&runtime, request.rate, callstack_size);
     sm_yield_install(&runtime, yield_to_program);
 }
@@ -254,6 +262,21 @@ EXPORTED int close(int fd) {
 EXPORTED int dlclose(void *handle) {
     int result = next_dlclose != NULL ? next_dlclose(handle) : 0; /* NULL: before our constructor */
     sm_modules_unloaded();
+    return result;
+}
+
+/* What the system grants to processes with a single thread only. */
+EXPORTED int unshare(int flags) {
+    sm_service_pause();
+    int result = (int)syscall(SYS_unshare, flags);
+    sm_service_resume();
+    return result;
+}
+
+EXPORTED int setns(int fd, int type) {
+    sm_service_pause();
+    int result = (int)syscall(SYS_setns, fd, type);
+    sm_service_resume();
     return result;
 }
 

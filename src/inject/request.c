@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 static const char *const variables[] = {
-    "STATMEM_OUT",   "STATMEM_RATE",        "STATMEM_RATE_ORIGIN",     "STATMEM_DEPTH",
-    "STATMEM_SEED",  "STATMEM_DURATION_NS", "STATMEM_TARGET_PID",      "STATMEM_FOLLOW",
-    "STATMEM_CHAIN", "STATMEM_STATUS",      "STATMEM_NATIVE_INTERVAL", "STATMEM_NATIVE_ONLY"};
+    "STATMEM_OUT",        "STATMEM_RATE",        "STATMEM_RATE_ORIGIN",     "STATMEM_DEPTH",
+    "STATMEM_SEED",       "STATMEM_DURATION_NS", "STATMEM_TARGET_PID",      "STATMEM_FOLLOW",
+    "STATMEM_CHAIN",      "STATMEM_STATUS",      "STATMEM_NATIVE_INTERVAL", "STATMEM_NATIVE_ONLY",
+    "STATMEM_COUNTERS_NS"};
 
 static uint64_t number(const char *name, uint64_t otherwise) {
     const char *s = getenv(name);
@@ -47,6 +48,7 @@ bool sm_request_read(struct sm_request *r) {
     r->has_seed = getenv("STATMEM_SEED") != NULL;
     r->seed = number("STATMEM_SEED", 0);
     r->duration_ns = number("STATMEM_DURATION_NS", 0);
+    r->counters_ns = number("STATMEM_COUNTERS_NS", SM_DEFAULT_COUNTERS_NS);
     r->target_pid = (uint32_t)number("STATMEM_TARGET_PID", 0);
     r->follow = number("STATMEM_FOLLOW", 0) == 1;
     r->native_interval_bytes = number("STATMEM_NATIVE_INTERVAL", 0);

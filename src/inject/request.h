@@ -11,6 +11,7 @@
    | STATMEM_DURATION_NS | end the recording after this time |
    | STATMEM_NATIVE_INTERVAL | mean distance of samples in memory from malloc, in bytes; absent or 0 = not recorded |
    | STATMEM_NATIVE_ONLY | "1": OCaml's memory is not recorded |
+   | STATMEM_COUNTERS_NS | time between two readings of what the process uses; absent = 100 ms, 0 = none |
    | STATMEM_TARGET_PID | the process to record; absent = the first OCaml process |
    | STATMEM_FOLLOW | "1": every OCaml process, children too |
    | STATMEM_CHAIN | followed processes: "pid.number of traces begun in it", edited in place, as an exec keeps the pid |
@@ -30,6 +31,7 @@
 
 #define SM_DEFAULT_RATE 1e-4
 #define SM_NATIVE_DEFAULT_INTERVAL_BYTES (512u << 10)
+#define SM_DEFAULT_COUNTERS_NS 100000000u
 #define SM_PRELOAD_NAME "libstatmem-preload.so"
 
 struct sm_request {
@@ -41,6 +43,7 @@ struct sm_request {
     bool has_seed;
     uint64_t seed;
     uint64_t duration_ns;
+    uint64_t counters_ns;           /* 0 = not read */
     uint32_t target_pid;            /* 0 = any */
     uint64_t native_interval_bytes; /* 0 = native memory is not recorded */
     bool native_only;

@@ -192,6 +192,16 @@ bool sm_native_start(const struct sm_native_config *c) {
     return true;
 }
 
+uint64_t sm_native_not_counted(void) {
+    uint64_t left = sm_native_thread_state.left;
+    sm_native_thread_state.left = UINT64_MAX; /* no allocation gets there */
+    return left;
+}
+
+void sm_native_counted(uint64_t left) {
+    sm_native_thread_state.left = left;
+}
+
 void sm_native_after_fork(void) {
     sm_native_thread_state.left = 0;
     sm_native_thread_state.inside = 0;

@@ -38,6 +38,11 @@ struct sm_native_config {
    begin later. False = no memory. Call while no other thread does. */
 bool sm_native_start(const struct sm_native_config *config);
 
+/* What the calling thread allocates is not the program's from now on, until sm_native_counted with what the first call
+   gave. */
+uint64_t sm_native_not_counted(void);
+void sm_native_counted(uint64_t left);
+
 /* In a forked child that begins a session of its own. */
 void sm_native_after_fork(void);
 

@@ -172,6 +172,10 @@ static enum sm_ocaml_refusal resolve(struct resolver *r, struct sm_ocaml_runtime
         rt->minor_collections = look_up(r, "caml_minor_collections_count");
         rt->major_cycles = look_up(r, "caml_major_cycles_completed");
     }
+    take(r, "caml_minor_gc_begin_hook", &rt->minor_gc_begin_hook);
+    take(r, "caml_minor_gc_end_hook", &rt->minor_gc_end_hook);
+    take(r, "caml_major_slice_begin_hook", &rt->major_slice_begin_hook);
+    take(r, "caml_major_slice_end_hook", &rt->major_slice_end_hook);
     if (rt->memprof_stop == NULL || rt->debuginfo_extract == NULL || rt->debuginfo_next == NULL ||
         rt->debuginfo_location == NULL)
         return SM_OCAML_UNRESOLVABLE;

@@ -91,6 +91,12 @@ struct sm_ocaml_runtime {
     void (*compute_gc_stats)(void *buf); /* OCaml 5 */
     const uintptr_t *minor_collections;  /* OCaml 5 */
     const uintptr_t *major_cycles;       /* OCaml 5 */
+
+    /* Called by the runtime around collections; each NULL when there is none. */
+    void (*_Atomic *minor_gc_begin_hook)(void);
+    void (*_Atomic *minor_gc_end_hook)(void);
+    void (*_Atomic *major_slice_begin_hook)(void);
+    void (*_Atomic *major_slice_end_hook)(void);
 };
 
 /* Why a process cannot be traced. */

@@ -37,10 +37,6 @@ bool sm_tracker_ended(void);
    The thread must hold the runtime lock, as in a callback. */
 uint64_t sm_tracker_current_domain(void);
 
-/* Hands the runtime's own counters to the recorder for END, as far as they can be read without
-   allocating. Call it where the thread holds the runtime lock, or when no OCaml code runs any more. */
-void sm_tracker_final_counters(void);
-
 /* For the recorder's config as well: for any thread, 0 when it is in no domain or OCaml has not begun. */
 uint64_t sm_tracker_domain_if_any(void);
 

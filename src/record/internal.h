@@ -14,6 +14,7 @@
 #include "encode/syms_encoder.h"
 #include "format/wire.h"
 #include "record/clock.h"
+#include "record/descriptors.h"
 #include "record/recorder.h"
 
 /* ---- control: the page that decides whether anything happens ----
@@ -109,10 +110,6 @@ struct sm_index {
     bool lost; /* no memory: no INDEX */
 };
 
-struct sm_file_id {
-    uint64_t device, inode;
-};
-
 struct sm_session {
     struct sm_recorder_config config; /* strings point into `strings` */
     char strings[12288];
@@ -194,13 +191,6 @@ static inline void sm_tail_commit_syms(struct sm_stream *s, size_t bytes) {
     __atomic_store_n((uint64_t *)(void *)(s->slot + SM_TAIL_SLOT_SYMS_COMMITTED), bytes,
                      __ATOMIC_RELEASE);
 }
-
-/* ---- descriptors.c: ours, not the program's ---- */
-int sm_descriptor_high(int fd);
-void sm_descriptor_identify(int fd, struct sm_file_id *id);
-bool sm_descriptor_is(int fd, const struct sm_file_id *id);
-/* *fd, or what it was replaced by; -1 when the file cannot be reached any more. `flags` as for open. */
-int sm_descriptor_sure(int *fd, const struct sm_file_id *id, const char *path, int flags);
 
 /* ---- output.c: packets into the file ---- */
 int sm_output_open(struct sm_session *session, const char *path, int fd, char *err,

@@ -117,6 +117,11 @@ struct sm_counter_value {
     int64_t value;
 };
 void sm_recorder_counters(const struct sm_counter_value *values, uint32_t n);
+/* A pause for a collection, which ends now; on the thread that paused. */
+void sm_recorder_gc_pause(enum sm_gc_pause kind, uint64_t ns);
+/* The same as sm_recorder_counters and _mark, from a thread that need not be in an OCaml domain. */
+void sm_recorder_process_counters(const struct sm_counter_value *values, uint32_t n);
+void sm_recorder_process_mark(const char *text, size_t bytes);
 void sm_recorder_final_counters(const struct sm_counter_value *values, uint32_t n);
 
 /* ---- sampler for memory that OCaml does not sample (external, later malloc) ----

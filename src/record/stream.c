@@ -440,8 +440,9 @@ void sm_recorder_native_lost(enum sm_discard_reason reason, uint32_t n) {
     give_back();
 }
 
-static void record_extension(enum sm_op op, const void *payload, size_t bytes) {
-    struct sm_stream *s = enter(&sm_thread);
+static void record_extension(struct sm_thread *t, enum sm_op op, const void *payload,
+                             size_t bytes) {
+    struct sm_stream *s = enter(t);
     if (s == NULL)
         return;
     uint64_t now = sm_clock_ticks(&s->clock);
@@ -457,9 +458,17 @@ static void record_extension(enum sm_op op, const void *payload, size_t bytes) {
     finish(s);
 }
 
-void sm_recorder_mark(const char *text, size_t bytes) {
-    record_extension(SM_OP_MARK, text,
+static void record_mark(struct sm_thread *t, const char *text, size_t bytes) {
+    record_extension(t, SM_OP_MARK, text,
                      bytes < SM_MAX_EXTENSION_BYTES ? bytes : SM_MAX_EXTENSION_BYTES);
+}
+
+void sm_recorder_mark(const char *text, size_t bytes) {
+    record_mark(&sm_thread, text, bytes);
+}
+
+void sm_recorder_process_mark(const char *text, size_t bytes) {
+    record_mark(&sm_native_thread, text, bytes);
 }
 
 void sm_recorder_thread_name(const char *name, size_t bytes) {
@@ -474,12 +483,27 @@ void sm_recorder_thread_name(const char *name, size_t bytes) {
     finish(s);
 }
 
-void sm_recorder_counters(const struct sm_counter_value *values, uint32_t n) {
+static void record_counters(struct sm_thread *t, const struct sm_counter_value *values,
+                            uint32_t n) {
     uint8_t payload[32 * 2 * SM_LEB_MAX_BYTES];
     uint8_t *p = payload;
     for (uint32_t i = 0; i < n && i < 32; i++) {
         p = sm_put_leb(p, values[i].counter);
         p = sm_put_zz(p, values[i].value);
     }
-    record_extension(SM_OP_COUNTERS, payload, (size_t)(p - payload));
+    record_extension(t, SM_OP_COUNTERS, payload, (size_t)(p - payload));
+}
+
+void sm_recorder_counters(const struct sm_counter_value *values, uint32_t n) {
+    record_counters(&sm_thread, values, n);
+}
+
+void sm_recorder_process_counters(const struct sm_counter_value *values, uint32_t n) {
+    record_counters(&sm_native_thread, values, n);
+}
+
+void sm_recorder_gc_pause(enum sm_gc_pause kind, uint64_t ns) {
+    uint8_t payload[1 + 2 * SM_LEB_MAX_BYTES] = {SM_GC_PHASE_PAUSE};
+    uint8_t *p = sm_put_leb(sm_put_leb(payload + 1, kind), ns);
+    record_extension(&sm_thread, SM_OP_GC_PHASE, payload, (size_t)(p - payload));
 }

@@ -134,6 +134,14 @@ static bool next_pair(const uint8_t **p, const uint8_t *end, bool zigzag, uint64
     return true;
 }
 
+static void put_phase(struct dump *d, const struct sm_event *e, uint64_t phase, const uint8_t *p) {
+    uint64_t ns;
+    if (e->payload[0] != SM_GC_PHASE_PAUSE)
+        sm_buffer_printf(d->out, "%s %" PRIu64, e->payload[0] == 0 ? "begin" : "end", phase);
+    else if (sm_get_leb(&p, e->payload + e->payload_bytes, &ns))
+        sm_buffer_printf(d->out, "%s of %.1f ms", sm_gc_pause_name(phase), (double)ns * 1e-6);
+}
+
 static void extension_text(struct dump *d, const struct sm_event *e) {
     const uint8_t *p = e->payload, *end = p + e->payload_bytes;
     uint64_t key, phase;
@@ -155,7 +163,7 @@ static void extension_text(struct dump *d, const struct sm_event *e) {
         break;
     case SM_OP_GC_PHASE:
         if (p < end && (p++, sm_get_leb(&p, end, &phase)))
-            sm_buffer_printf(d->out, "%s %" PRIu64, e->payload[0] == 0 ? "begin" : "end", phase);
+            put_phase(d, e, phase, p);
         break;
     case SM_OP_OWNER: {
         const struct sm_owner *owner = sm_trace_owner(d->t, e->owner);
@@ -201,8 +209,14 @@ static void extension_json(struct sm_json *j, const struct sm_event *e,
         break;
     case SM_OP_GC_PHASE:
         if (p < end && (p++, sm_get_leb(&p, end, &phase))) {
-            sm_json_bool(j, "begin", e->payload[0] == 0);
-            sm_json_u64(j, "phase", phase);
+            if (e->payload[0] == SM_GC_PHASE_PAUSE) {
+                sm_json_text(j, "pause", sm_gc_pause_name(phase));
+                if (sm_get_leb(&p, end, &phase))
+                    sm_json_u64(j, "ns", phase);
+            } else {
+                sm_json_bool(j, "begin", e->payload[0] == 0);
+                sm_json_u64(j, "phase", phase);
+            }
         }
         break;
     case SM_OP_OWNER:

@@ -25,6 +25,11 @@ const char *sm_native_origin_name(unsigned origin) {
     return origin == SM_ORIGIN_NORMAL ? "program" : sm_origin_name(origin);
 }
 
+const char *sm_gc_pause_name(uint64_t kind) {
+    static const char *const names[] = {NULL, "minor collection", "major slice"};
+    return FROM_LIST(names, kind, "collection");
+}
+
 const char *sm_counter_name(uint64_t counter) {
     static const char *const names[] = {NULL,
                                         "rss_bytes",
@@ -39,7 +44,18 @@ const char *sm_counter_name(uint64_t counter) {
                                         "malloc_total_bytes",
                                         "malloc_mapped_bytes",
                                         "page_faults",
-                                        "threads"};
+                                        "threads",
+                                        "rss_anonymous_bytes",
+                                        "rss_file_bytes",
+                                        "rss_shared_bytes",
+                                        "swap_bytes",
+                                        "pss_bytes",
+                                        "major_faults",
+                                        "heap_in_malloc_bytes",
+                                        "gc_pauses",
+                                        "gc_pause_ns",
+                                        "gc_longest_pause_ns",
+                                        "recorder_bytes"};
     return FROM_LIST(names, counter, NULL);
 }
 

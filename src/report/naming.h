@@ -12,6 +12,7 @@ const char *sm_heap_name(unsigned heap);     /* "minor", ...; "unknown" for othe
 const char *sm_origin_name(unsigned origin); /* "normal", "marshal", ... */
 /* The same in native memory: "program", "custom", "mapped", "ocaml-heap", ... */
 const char *sm_native_origin_name(unsigned origin);
+const char *sm_gc_pause_name(uint64_t kind);
 const char *sm_counter_name(uint64_t counter); /* JSON key such as "minor_words", NULL = unknown */
 const char *sm_discard_reason_name(uint64_t reason);
 const char *sm_format_name(const struct sm_meta *meta);      /* "statmem 1", "memtrace 3" */

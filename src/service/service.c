@@ -1,0 +1,164 @@
+/* See service.h.
+
+   The thread waits in a futex on `state` for the interval's length; who wants it to end stores STOPPING there and wakes it.
+   The C library counts it as a thread of the program: when the program's last thread ends without exit() (its first
+   one by pthread_exit), ours is the last, leaves at its next turn, and the C library calls exit() as it would have. */
+#include "service/service.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "native/native.h"
+#include "service/figures.h"
+
+enum { NONE, RUNNING, STOPPING, ENDED };
+enum { LIMIT_MS = 200, STACK_BYTES = 256 << 10 };
+
+/* release when the thread is to see what was written before, or has ended; acquire where that is read. */
+static _Atomic uint32_t state;
+static uint64_t interval;
+static struct sm_figures figures; /* the thread's; the stopper's when it has ended */
+static pthread_t thread;
+static __thread bool is_service __attribute__((tls_model("initial-exec")));
+static struct sm_os_lock pausing; /* several threads may pause at once */
+
+static void write_figures(void) {
+    struct sm_counter_value values[SM_FIGURES_MAX];
+    uint32_t n = sm_figures_read(&figures, sm_os_monotonic_ns(), values);
+    for (uint32_t i = 0; i < n; i++)
+        if (values[i].counter == SM_COUNTER_THREADS && is_service)
+            values[i].value--;
+    sm_recorder_process_counters(values, n);
+}
+
+/* The process' first thread has ended, and of the others ours alone is left. */
+static bool left_alone(void) {
+    return figures.threads == 2 && figures.first_thread_ended;
+}
+
+static void wait_for(uint64_t ns) {
+    struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    syscall(SYS_futex, &state, FUTEX_WAIT_PRIVATE, RUNNING, &t, NULL, 0);
+}
+
+static void *serve(void *unused) {
+    prctl(PR_SET_NAME, "statmem");
+    is_service = true;
+    sm_native_not_counted(); /* for good */
+    uint64_t next = sm_os_monotonic_ns();
+    while (atomic_load_explicit(&state, memory_order_acquire) == RUNNING) {
+        uint64_t now = sm_os_monotonic_ns();
+        if (now < next) {
+            wait_for(next - now);
+            continue;
+        }
+        write_figures();
+        if (left_alone())
+            break;
+        next += interval;
+        if (next < now) /* held up: no figures are made up for */
+            next = now + interval;
+    }
+    atomic_store_explicit(&state, ENDED, memory_order_release);
+    return unused;
+}
+
+static bool begin_thread(void) {
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread inherits it */
+    uint64_t left = sm_native_not_counted();     /* what the C library allocates for the thread */
+    atomic_store_explicit(&state, RUNNING, memory_order_release);
+    bool begun = pthread_create(&thread, &attributes, serve, NULL) == 0;
+    if (!begun)
+        atomic_store_explicit(&state, NONE, memory_order_relaxed);
+    sm_native_counted(left);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return begun;
+}
+
+/* True: the thread is no more. */
+static bool end_thread(void) {
+    uint32_t running = RUNNING;
+    if (atomic_compare_exchange_strong_explicit(&state, &running, STOPPING, memory_order_acq_rel,
+                                                memory_order_acquire))
+        syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    else if (running == NONE)
+        return true;
+    if (is_service) /* it has ended the program itself */
+        return true;
+    for (uint32_t waited_us = 0; waited_us < LIMIT_MS * 1000; waited_us += 100) {
+        if (atomic_load_explicit(&state, memory_order_acquire) == ENDED) {
+            uint64_t left = sm_native_not_counted();
+            pthread_join(thread, NULL); /* it is past its last line */
+            sm_native_counted(left);
+            atomic_store_explicit(&state, NONE, memory_order_relaxed);
+            return true;
+        }
+        sm_os_sleep_us(100);
+    }
+    return false;
+}
+
+bool sm_service_start(uint64_t interval_ns) {
+    int saved_errno = errno;
+    interval = interval_ns;
+    sm_figures_open(&figures);
+    bool begun = begin_thread();
+    errno = saved_errno;
+    return begun;
+}
+
+void sm_service_stop(void) {
+    int saved_errno = errno;
+    if (interval != 0 && end_thread()) {
+        figures.malloc_due_ns = figures.pss_due_ns = 0; /* all of them, at last */
+        write_figures();
+    }
+    interval = 0;
+    errno = saved_errno;
+}
+
+void sm_service_pause(void) {
+    int saved_errno = errno;
+    if (interval != 0 && sm_os_lock_acquire(&pausing, LIMIT_MS)) {
+        end_thread();
+        errno = saved_errno;
+        return; /* the lock is kept until sm_service_resume */
+    }
+    errno = saved_errno;
+}
+
+void sm_service_resume(void) {
+    int saved_errno = errno;
+    if (interval != 0 && pausing.owner_tid == sm_os_tid()) {
+        if (atomic_load_explicit(&state, memory_order_acquire) == NONE)
+            begin_thread();
+        sm_os_lock_release(&pausing);
+    }
+    errno = saved_errno;
+}
+
+void sm_service_after_fork(void) {
+    int saved_errno = errno;
+    pausing.owner_tid = 0;
+    atomic_store_explicit(&state, NONE, memory_order_relaxed); /* the child's only thread is here */
+    if (interval != 0) {
+        sm_figures_close(&figures);
+        sm_figures_open(&figures);
+        begin_thread();
+    }
+    errno = saved_errno;
+}
