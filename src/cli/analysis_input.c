@@ -45,7 +45,8 @@ static char *filter_text(const struct sm_invocation *in) {
     struct sm_buffer b;
     sm_buffer_init(&b, -1);
     const char *text;
-    for (size_t i = 0; (text = sm_option_nth(in, "filter", i)) != NULL; i++)
+    for (size_t i = 0; has_option(in, "filter") && (text = sm_option_nth(in, "filter", i)) != NULL;
+         i++)
         sm_buffer_printf(&b, "%s%s", b.used > 0 ? "; " : "", text);
     for (size_t i = 0; i < sizeof sugar / sizeof *sugar; i++) {
         text = filter_option(in, sugar[i].option);
@@ -71,8 +72,8 @@ static int filter_trouble(const struct sm_invocation *in, const char *text,
 static int apply_filter(const struct sm_invocation *in, struct sm_analysis_input *to) {
     int64_t ns;
     bool given;
-    if (!sm_option_duration(in, "first", &ns, &given) ||
-        !sm_option_duration(in, "last", &ns, &given))
+    if (has_option(in, "filter") && (!sm_option_duration(in, "first", &ns, &given) ||
+                                     !sm_option_duration(in, "last", &ns, &given)))
         return SM_EXIT_USAGE;
     char *text = filter_text(in);
     struct sm_filter_error err;

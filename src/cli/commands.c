@@ -12,6 +12,7 @@ const struct sm_command *const sm_commands[] = {
     &sm_cmd_flame,
     &sm_cmd_source,
     &sm_cmd_timeline,
+    &sm_cmd_memory,
     &sm_cmd_peak,
     &sm_cmd_leaks,
     &sm_cmd_temporary,
