@@ -166,9 +166,11 @@ static void end(enum sm_gc_pause phase, bool may_write) {
            !atomic_compare_exchange_weak_explicit(&pause_longest_ns, &longest, ns,
                                                   memory_order_relaxed, memory_order_relaxed))
         continue;
-    if (ns >= SM_GC_LONG_PAUSE_NS)
+    /* Bytecode's debug information is read, and allocated, inside of an event: figures wait for the next pause. */
+    bool busy = sm_recorder_busy();
+    if (ns >= SM_GC_LONG_PAUSE_NS && !busy)
         sm_recorder_gc_pause(phase, ns);
-    if (may_write)
+    if (may_write && !busy)
         write_if_due(now);
     errno = saved_errno;
 }

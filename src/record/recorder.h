@@ -70,6 +70,9 @@ void sm_recorder_stop(enum sm_end_reason reason);
 
 bool sm_recorder_active(void);
 
+/* The calling thread is inside an OCaml event: what it reported now would be discarded. */
+bool sm_recorder_busy(void);
+
 /* Sampling rate of the active session; 0 when there is none. */
 double sm_recorder_sample_rate(void);
 

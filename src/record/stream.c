@@ -224,6 +224,12 @@ static inline struct sm_stream *enter(struct sm_thread *t) {
     return s;
 }
 
+bool sm_recorder_busy(void) {
+    const struct sm_thread *t = &sm_thread;
+    return t->epoch == sm_epoch && t->stream != NULL &&
+           atomic_load_explicit(&t->stream->busy, memory_order_relaxed) != 0; /* our own store */
+}
+
 struct sm_stream *sm_stream_enter(struct sm_thread *t) {
     return enter(t);
 }
