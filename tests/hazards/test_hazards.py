@@ -40,6 +40,13 @@ def build(name, *flags, output=None, shared=False):
     return target
 
 
+def library(name):
+    for folder in ["/usr/lib/x86_64-linux-gnu", "/usr/lib", "/usr/local/lib"]:
+        if os.path.exists(os.path.join(folder, name)):
+            return os.path.join(folder, name)
+    return None
+
+
 class Recorded:
     def __init__(self, arguments, interval, *options, environment=None, cwd=None, timeout=120):
         self.folder = tempfile.mkdtemp(dir=WORK)
@@ -294,16 +301,10 @@ class Refused(Case):
 class OtherAllocators(Case):
     """14: allocators below us, preloaded or linked, and their own operators new and delete."""
 
-    def find(self, name):
-        for folder in ["/usr/lib/x86_64-linux-gnu", "/usr/lib", "/usr/local/lib"]:
-            if os.path.exists(os.path.join(folder, name)):
-                return os.path.join(folder, name)
-        return None
-
     def test_preloaded(self):
         found = 0
         for name in ALLOCATORS:
-            path = self.find(name)
+            path = library(name)
             if path is None:
                 continue
             found += 1
@@ -322,7 +323,7 @@ class OtherAllocators(Case):
     def test_linked(self):
         found = 0
         for name in ALLOCATORS:
-            path = self.find(name)
+            path = library(name)
             if path is None:
                 continue
             found += 1
@@ -337,11 +338,147 @@ class OtherAllocators(Case):
         info = Recorded([build("jumps"), "plain"], "1").info()
         plain = info["native"]["allocated"]["samples"]
         for name in ALLOCATORS:
-            path = self.find(name)
+            path = library(name)
             if path is not None:
                 other = Recorded([build("jumps"), "plain"], "1",
                                  environment=dict(os.environ, LD_PRELOAD=path)).info()
                 self.assertLess(abs(other["native"]["allocated"]["samples"] - plain), 500, name)
+
+
+class Companion(Case):
+    """The recorder's thread in the program's process is no part of the program."""
+
+    def same(self, what, **more):
+        program = build("companion")
+        plain = run([program, what])
+        recorded = Recorded([program, what], "4k", "--counters-interval", "1ms", **more)
+        self.assertEqual(recorded.output, plain.stdout, recorded.errors)
+        self.assertEqual(recorded.code, plain.returncode, recorded.errors)
+        info = recorded.info()
+        self.assertEqual(info["losses"], [])
+        self.assertEqual(info["end"]["reason"], "program exit")
+        return [e for e in recorded.events() if e["event"] == "counters"], plain.stdout
+
+    def test_the_process_ends_with_its_last_thread(self):
+        _, output = self.same("first-thread-ends")
+        self.assertEqual(output, b"the last thread ends\nat exit\n")
+
+    def test_what_the_system_grants_to_a_single_thread(self):
+        readings, _ = self.same("single-thread")
+        at = [e["time_ns"] for e in readings if "rss_bytes" in e["counters"]]
+        self.assertGreater(at[-1] - at[0], 50e6)  # they go on afterwards
+
+    def test_the_lowest_free_descriptor_is_the_programs(self):
+        readings, output = self.same("lowest-descriptor")
+        self.assertIn(b"0 wrong", output)
+        self.assertGreater(len(readings), 20)
+
+    def test_descriptors_closed_and_taken(self):
+        readings, output = self.same("all-closed")
+        self.assertIn(b"0 missing, at 26", output)
+        self.assertNotIn(98, [e["counters"].get("threads") for e in readings])
+
+    def test_signals_for_the_process(self):
+        self.assertIn(b"signal 10", self.same("process-signal")[1])
+
+    def test_forks(self):
+        self.assertIn(b"50 children", self.same("forks")[1])
+
+    def test_credentials(self):
+        self.same("credentials")
+
+    def test_threads_of_the_program_alone_are_counted(self):
+        readings, _ = self.same("credentials")
+        self.assertEqual({e["counters"]["threads"] for e in readings if "threads" in e["counters"]}, {1})
+
+    def test_none_when_not_wanted(self):
+        recorded = Recorded([build("companion"), "credentials"], "4k", "--counters-interval", "0")
+        self.assertEqual([e for e in recorded.events() if e["event"] == "counters"], [])
+        done = run([STATMEM, "memory", recorded.path])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"does not tell the memory of the process", done.stderr)
+
+    def test_followed_children_have_their_own(self):
+        folder = tempfile.mkdtemp(dir=WORK)
+        done = run([STATMEM, "record", "--follow-children", "--counters-interval", "1ms", "-o",
+                    os.path.join(folder, "f.%p.stm"), "--", build("companion"), "forks"])
+        self.assertIn(b"50 children", done.stdout)
+        traces = sorted(f for f in os.listdir(folder) if f.endswith(".stm"))
+        self.assertEqual(len(traces), 51)
+        for trace in traces[:5]:
+            dump = run([STATMEM, "dump", os.path.join(folder, trace)]).stdout
+            self.assertIn(b"rss_bytes=", dump, trace)
+
+
+class Memory(Case):
+    """The part of the resident memory that grew is found, and by how much. A program grows by 64 MiB in a way that is known."""
+    GROWTH, SLACK = 64 << 20, 4 << 20
+
+    def memory(self, how, environment=None):
+        recorded = Recorded([build("growth"), how], "512k", "--counters-interval", "20ms", environment=environment)
+        done = run([STATMEM, "memory", "--json", recorded.path])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        memory = json.loads(done.stdout)
+        for moment in memory["moments"]:
+            parts = sum(moment.get(k, 0) for k in ("file", "heap", "native", "kept", "unexplained"))
+            # Readings of the system are a few pages apart.
+            self.assertAlmostEqual(parts - moment.get("absent", 0), moment["rss"], delta=1 << 20, msg=moment)
+        return memory
+
+    def grown(self, memory, part):
+        return memory["last"][part] - memory["first"][part]
+
+    def holds(self, how, part, **more):
+        memory = self.memory(how, **more)
+        self.assertEqual(memory["grew"], part, memory["verdict"])
+        self.assertAlmostEqual(self.grown(memory, part), self.GROWTH, delta=self.SLACK)
+        self.assertAlmostEqual(memory["growth"], self.GROWTH, delta=2 * self.SLACK)
+        return memory
+
+    def test_a_leak_of_malloc(self):
+        memory = self.holds("leak", "native")
+        self.assertGreater(len(memory["moments"]), 10)
+        course = [m["native"] for m in memory["moments"]]
+        self.assertEqual(course, sorted(course))
+
+    def test_memory_of_mmap(self):
+        self.holds("mapped", "unexplained")
+
+    def test_a_mapped_file(self):
+        self.holds("file", "file")
+
+    def test_free_memory_that_malloc_keeps(self):
+        memory = self.holds("kept", "kept")
+        self.assertIn("That is no leak", memory["verdict"])
+        self.assertGreater(max(m["native"] for m in memory["moments"]), self.GROWTH)
+
+    def test_memory_that_was_never_touched(self):
+        memory = self.memory("untouched")
+        self.assertIsNone(memory["grew"])
+        self.assertAlmostEqual(memory["last"]["absent"], self.GROWTH, delta=self.SLACK)
+        self.assertAlmostEqual(self.grown(memory, "native"), self.GROWTH, delta=self.SLACK)
+
+    def test_other_allocators_tell_themselves(self):
+        found = 0
+        for name in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"]:
+            path = library(name)
+            if path is None:
+                continue
+            found += 1
+            with self.subTest(allocator=name):
+                self.holds("leak", "native", environment=dict(os.environ, LD_PRELOAD=path))
+        if found == 0:
+            self.skipTest("no other allocator here")
+
+    def test_text_and_csv(self):
+        recorded = Recorded([build("growth"), "leak"], "512k", "--counters-interval", "20ms")
+        text = run([STATMEM, "memory", recorded.path]).stdout.decode()
+        self.assertRegex(text, r"native memory in use \(malloc\) .*\+6[0-9]\.\d MB")
+        self.assertIn("statmem top -w live@end tells who holds it", text)
+        rows = run([STATMEM, "memory", "--csv", recorded.path]).stdout.decode().splitlines()
+        self.assertEqual(rows[0], "ns,rss,file,heap,native,kept,unexplained,absent")
+        self.assertEqual(rows[-1].split(",")[3], "")  # no OCaml
+        self.assertGreater(int(rows[-1].split(",")[4]), self.GROWTH)
 
 
 class RealPrograms(Case):
