@@ -108,12 +108,12 @@ static bool has_cleanup_option(const char *params) {
 }
 
 static void end_recording(enum sm_end_reason reason) {
-    sm_service_stop();
     /* On OCaml 5 the runtime's state is per thread; exit() may be called by a thread without one. */
     void *const *state = runtime.major == 5 ? dlsym(RTLD_DEFAULT, "caml_state") : NULL;
     bool has_state = runtime.major == 4 || (state != NULL && *state != NULL);
     if (has_state && !(reason == SM_REASON_EXIT && runtime_frees_itself))
         sm_gc_final_counters();
+    sm_service_stop(); /* its last figures are to be seen beside OCaml's */
     sm_recorder_stop(reason);
 }
 

@@ -38,6 +38,7 @@ static bool is_count(double x) {
 
 enum { FIRST_PLACE = 16, LAST_PLACE = 60, ROW = 8 };
 
+/* Gc.full_major makes three major cycles with one minor collection. */
 static bool fits_4(const char *place, double minor) {
     double d[3];
     int64_t n[5];
@@ -45,8 +46,8 @@ static bool fits_4(const char *place, double minor) {
     memcpy(n, place + 3 * ROW, sizeof n);
     return d[0] > 0 && is_count(d[0]) && d[0] <= minor && minor - d[0] <= 1 << 28 &&
            is_count(d[1]) && d[1] <= d[0] && is_count(d[2]) && d[2] >= d[1] && n[0] > 0 &&
-           n[0] <= (int64_t)1 << 40 && n[1] >= 0 && n[1] <= n[0] && n[2] > 0 && n[3] >= n[2] &&
-           n[3] <= (int64_t)1 << 48 && n[4] >= 0 && n[4] <= n[1];
+           n[0] <= (int64_t)1 << 40 && n[1] >= 0 && n[1] <= 3 * n[0] + 2 && n[2] > 0 &&
+           n[3] >= n[2] && n[3] <= (int64_t)1 << 48 && n[4] >= 0 && n[4] <= n[1];
 }
 
 /* OCaml 4 keeps its counters in the record that Caml_state points to, at a place that differs between
@@ -134,6 +135,8 @@ void sm_gc_final_counters(void) {
     uint32_t n = runtime_counters(values);
     if (n > 0)
         sm_recorder_final_counters(values, n);
+    if (n > 0 && interval != 0) /* the last reading, too */
+        sm_recorder_counters(values, n);
     errno = saved_errno;
 }
 

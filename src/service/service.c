@@ -52,7 +52,7 @@ static void *serve(void *unused) {
     prctl(PR_SET_NAME, "statmem");
     is_service = true;
     sm_native_not_counted(); /* for good */
-    uint64_t next = sm_os_monotonic_ns();
+    uint64_t next = sm_os_monotonic_ns() + interval;
     while (atomic_load_explicit(&state, memory_order_acquire) == RUNNING) {
         uint64_t now = sm_os_monotonic_ns();
         if (now < next) {
@@ -116,6 +116,7 @@ bool sm_service_start(uint64_t interval_ns) {
     int saved_errno = errno;
     interval = interval_ns;
     sm_figures_open(&figures);
+    write_figures(); /* however soon the program ends */
     bool begun = begin_thread();
     errno = saved_errno;
     return begun;
@@ -158,6 +159,7 @@ void sm_service_after_fork(void) {
     if (interval != 0) {
         sm_figures_close(&figures);
         sm_figures_open(&figures);
+        write_figures();
         begin_thread();
     }
     errno = saved_errno;

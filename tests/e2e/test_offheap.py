@@ -103,6 +103,49 @@ class OffHeap(Case):
         self.assertGreater(heap["allocated"]["bytes"], 50_000_000)
         self.assertLess(native["origins"].get("program", {"allocated": {"bytes": 0}})["allocated"]["bytes"], 1_000_000)
 
+    def memory(self, how):
+        recorded = self.same_as_untraced([program(), how], "--counters-interval", "1ms")
+        self.sound(recorded)
+        done = run([programs.STATMEM, "memory", "--json", recorded.path])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def grown(self, memory, part):
+        return memory["last"][part] - memory["first"].get(part, 0)
+
+    def test_the_part_that_grew_outside_of_the_heap(self):
+        """A17: OCaml's heap is flat, resident memory grows."""
+        memory = self.memory("outside")
+        self.assertEqual(memory["grew"], "native", memory["verdict"])
+        self.assertIn("outside of OCaml's heap", memory["verdict"])
+        # The runtime's own tables and, before OCaml 5, its minor heap come from malloc as well.
+        self.assertTrue(39.5e6 <= self.grown(memory, "native") <= 47e6, memory["last"])
+        self.assertLess(self.grown(memory, "heap"), 4e6)
+        self.assertGreater(memory["growth"], 38e6)
+
+    def test_the_part_that_grew_in_the_heap(self):
+        memory = self.memory("filled")
+        self.assertEqual(memory["grew"], "heap", memory["verdict"])
+        self.assertTrue(40e6 <= self.grown(memory, "heap") <= 56e6, memory["last"])
+        self.assertLess(self.grown(memory, "native"), 7e6)
+        self.assertGreater(memory["growth"], 38e6)
+
+    def test_collections_in_the_trace(self):
+        """Readings of the runtime while it runs end in what it says at its end, and pauses are measured."""
+        recorded = self.same_as_untraced([program(), "filled"], "--counters-interval", "1ms")
+        readings = [e["counters"] for e in recorded.events() if e["event"] == "counters"]
+        runtime = [r for r in readings if "heap_words" in r]
+        end = self.sound(recorded)["end"]["gc"]
+        self.assertGreater(len(runtime), 2)
+        for name in ["heap_words", "major_words", "minor_collections", "gc_pauses", "gc_pause_ns"]:
+            course = [r[name] for r in runtime if name in r]
+            self.assertLessEqual(course[-1], end[name] if name != "heap_words" else 1 << 40, name)
+            if name not in ["heap_words", "major_words"]:
+                self.assertEqual(course, sorted(course), name)
+        self.assertGreater(end["gc_pauses"], end["minor_collections"])
+        self.assertGreaterEqual(end["gc_pause_ns"], end["gc_longest_pause_ns"])
+        self.assertGreater(end["gc_longest_pause_ns"], 0)
+
     def test_sampled(self):
         """The leak's size within the interval, at usual rates."""
         for interval in ["4k", "64k", "512k"]:

@@ -13,6 +13,7 @@ let [@inline never] parent n =
   a
 
 let kept = ref []
+let strings = ref []
 
 let () =
   (match Sys.argv.(1) with
@@ -31,6 +32,9 @@ let () =
      let l = ref [] in
      for i = 1 to 300 do l := Bytes.create 200_000 :: !l; ignore i done;
      print_int (List.length !l)
+   | "outside" -> for _ = 1 to 4000 do keep 10_000 done
+   | "filled" ->
+     for _ = 1 to 200 do strings := Bytes.make 200_000 'x' :: !strings done
    | s -> failwith s);
   Gc.full_major ();
-  print_endline (Sys.argv.(1) ^ string_of_int (List.length !kept))
+  print_endline (Sys.argv.(1) ^ string_of_int (List.length !kept + List.length !strings))
