@@ -299,8 +299,9 @@ static void print_collections(struct sm_buffer *out, const struct sm_memory *m) 
         sm_number_count(a, (uint64_t)m->last[SM_COUNTER_MINOR_COLLECTIONS]),
         sm_number_count(b, (uint64_t)at_least_0(m->last[SM_COUNTER_MAJOR_COLLECTIONS])));
     if (m->last[SM_COUNTER_COMPACTIONS] > 0)
-        sm_buffer_printf(out, ", %s compactions",
-                         sm_number_count(a, (uint64_t)m->last[SM_COUNTER_COMPACTIONS]));
+        sm_buffer_printf(out, ", %s compaction%s",
+                         sm_number_count(a, (uint64_t)m->last[SM_COUNTER_COMPACTIONS]),
+                         m->last[SM_COUNTER_COMPACTIONS] == 1 ? "" : "s");
     if (m->last[SM_COUNTER_GC_PAUSE_NS] > 0)
         sm_buffer_printf(out, "; they held up domains for %s in all, %s at most at a time",
                          sm_number_duration(a, m->last[SM_COUNTER_GC_PAUSE_NS]),
@@ -340,8 +341,9 @@ void sm_memory_print(struct sm_buffer *out, const struct sm_memory *m) {
         sm_buffer_printf(out, ", usually %s apart", sm_number_duration(b, m->interval_ns));
     sm_buffer_text(out, "; these are no estimates.\n");
     if (m->n_gaps > 0)
-        sm_buffer_printf(out, "Readings are missing in %s places, %s in all.\n",
-                         sm_number_count(a, m->n_gaps), sm_number_duration(b, m->gaps_ns));
+        sm_buffer_printf(out, "Readings are missing in %s place%s, %s in all.\n",
+                         sm_number_count(a, m->n_gaps), m->n_gaps == 1 ? "" : "s",
+                         sm_number_duration(b, m->gaps_ns));
 }
 
 /* ---- JSON and CSV ---- */

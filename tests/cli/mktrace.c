@@ -12,6 +12,7 @@
      promote STREAM STREAM:SEQ   the stream that does it, the object
      collect STREAM STREAM:SEQ
      mark STREAM TEXT
+     pause STREAM KIND NS    a pause for a collection
      counters STREAM K=V,K=V
      gc K=V                      a counter of the END packet
      end REASON [EXIT_STATUS]    0 = leave the trace unclosed (INDEX and END are cut off by the test)
@@ -270,6 +271,14 @@ static void extension(struct maker *m, char **rest, uint8_t op) {
                      (size_t)(put_pairs(payload, text) - payload));
 }
 
+static void gc_pause(struct maker *m, char **rest) {
+    uint8_t payload[1 + 2 * SM_LEB_MAX_BYTES] = {SM_GC_PHASE_PAUSE};
+    uint32_t s = stream(m, rest);
+    uint8_t *p = sm_put_leb(payload + 1, number(m, rest));
+    p = sm_put_leb(p, number(m, rest));
+    tb_extension(&m->b, s, START_TICKS + m->now, SM_OP_GC_PHASE, payload, (size_t)(p - payload));
+}
+
 static void owner(struct maker *m, char **rest) {
     uint8_t room[4096];
     struct sm_tlv_writer w = {room, sizeof room, 0, false};
@@ -307,6 +316,8 @@ static void command(struct maker *m, char *line) {
         extension(m, &rest, SM_OP_MARK);
     } else if (strcmp(w, "counters") == 0) {
         extension(m, &rest, SM_OP_COUNTERS);
+    } else if (strcmp(w, "pause") == 0) {
+        gc_pause(m, &rest);
     } else if (strcmp(w, "flush") == 0) {
         tb_flush_all(&m->b);
     } else if (strcmp(w, "gc") == 0) {
