@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,9 +11,14 @@
 
 #include "base/os.h"
 
+/* glibc's struct mallinfo2: its header is malloc's, which hook-safe code does without. */
+struct glibc_figures {
+    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+
 /* Each NULL when the process has another allocator. Written by find_allocator alone. */
 static struct {
-    struct mallinfo2 (*mallinfo)(void);                             /* glibc */
+    struct glibc_figures (*mallinfo)(void);                         /* glibc */
     int (*mallctl)(const char *, void *, size_t *, void *, size_t); /* jemalloc */
     int (*tc_property)(const char *name, size_t *value);            /* tcmalloc */
 } allocator;
@@ -174,7 +178,7 @@ static void read_allocator(struct out *o) {
         put(o, SM_COUNTER_MALLOC_USED, tcmalloc_figure("generic.current_allocated_bytes"));
         put(o, SM_COUNTER_MALLOC_TOTAL, heap >= 0 && unmapped >= 0 ? heap - unmapped : heap);
     } else if (allocator.mallinfo != NULL) {
-        struct mallinfo2 m = allocator.mallinfo();
+        struct glibc_figures m = allocator.mallinfo();
         put(o, SM_COUNTER_MALLOC_USED, (int64_t)(m.uordblks + m.hblkhd));
         put(o, SM_COUNTER_MALLOC_TOTAL, (int64_t)(m.arena + m.hblkhd));
         put(o, SM_COUNTER_MALLOC_MAPPED, (int64_t)m.hblkhd);
