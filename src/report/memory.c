@@ -357,28 +357,60 @@ static void json_moment(struct sm_json *j, const char *key, const struct sm_memo
     sm_json_close(j, '}');
 }
 
+void sm_memory_members(struct sm_json *j, const struct sm_memory *m) {
+    struct sm_buffer words;
+    sm_json_text(j, "unit", "bytes");
+    json_moment(j, "first", m, 0);
+    json_moment(j, "peak", m, m->peak);
+    json_moment(j, "last", m, m->n - 1);
+    sm_json_i64(j, "growth", m->growth);
+    if (m->grew != SM_MEMORY_RSS)
+        sm_json_text(j, "grew", parts[m->grew].key);
+    else
+        sm_json_null(j, "grew");
+    sm_buffer_init(&words, -1);
+    verdict(&words, m);
+    sm_json_text(j, "verdict", sm_buffer_string(&words));
+    sm_buffer_release(&words);
+    sm_json_i64(j, "interval_ns", m->interval_ns);
+    sm_json_u64(j, "gaps", m->n_gaps);
+    sm_json_i64(j, "gaps_ns", m->gaps_ns);
+}
+
+/* The moment of span s of n_spans. */
+static const struct sm_memory_moment *of_span(const struct sm_memory *m, uint32_t s,
+                                              uint32_t n_spans) {
+    uint32_t from = (uint32_t)((uint64_t)m->n * s / n_spans);
+    uint32_t to = (uint32_t)((uint64_t)m->n * (s + 1) / n_spans);
+    const struct sm_memory_moment *most = &m->moments[from];
+    for (uint32_t i = from + 1; i < to; i++)
+        if (m->moments[i].bytes[SM_MEMORY_RSS] > most->bytes[SM_MEMORY_RSS])
+            most = &m->moments[i];
+    return most;
+}
+
+void sm_memory_columns(struct sm_json *j, const struct sm_memory *m, uint32_t most) {
+    uint32_t n = m->n < most ? m->n : most;
+    sm_json_open(j, "ns", '[');
+    for (uint32_t s = 0; s < n; s++)
+        sm_json_i64(j, NULL, of_span(m, s, n)->ns);
+    sm_json_close(j, ']');
+    for (int part = 0; part < SM_MEMORY_PARTS; part++) {
+        if (part != SM_MEMORY_RSS && !m->has[part])
+            continue;
+        sm_json_open(j, parts[part].key, '[');
+        for (uint32_t s = 0; s < n; s++)
+            sm_json_i64(j, NULL, of_span(m, s, n)->bytes[part]);
+        sm_json_close(j, ']');
+    }
+}
+
 void sm_memory_json(struct sm_buffer *out, const struct sm_memory *m) {
     struct sm_json j;
-    struct sm_buffer words;
     sm_json_init(&j, out, false);
     sm_json_open(&j, NULL, '{');
     sm_json_asked(&j, m->asked);
-    sm_json_text(&j, "unit", "bytes");
-    json_moment(&j, "first", m, 0);
-    json_moment(&j, "peak", m, m->peak);
-    json_moment(&j, "last", m, m->n - 1);
-    sm_json_i64(&j, "growth", m->growth);
-    if (m->grew != SM_MEMORY_RSS)
-        sm_json_text(&j, "grew", parts[m->grew].key);
-    else
-        sm_json_null(&j, "grew");
-    sm_buffer_init(&words, -1);
-    verdict(&words, m);
-    sm_json_text(&j, "verdict", sm_buffer_string(&words));
-    sm_buffer_release(&words);
-    sm_json_i64(&j, "interval_ns", m->interval_ns);
-    sm_json_u64(&j, "gaps", m->n_gaps);
-    sm_json_i64(&j, "gaps_ns", m->gaps_ns);
+    sm_memory_members(&j, m);
     sm_json_open(&j, "moments", '[');
     for (uint32_t i = 0; i < m->n; i++)
         json_moment(&j, NULL, m, i);

@@ -53,6 +53,10 @@ void sm_memory_release(struct sm_memory *m);
 
 void sm_memory_print(struct sm_buffer *out, const struct sm_memory *m);
 void sm_memory_json(struct sm_buffer *out, const struct sm_memory *m);
+/* The members "first", "peak", "last", "growth", "grew", "verdict", "interval_ns", "gaps", "gaps_ns" into an open object. */
+void sm_memory_members(struct sm_json *j, const struct sm_memory *m);
+/* The moments as columns "ns", "rss", ...; of more than `most` those with the largest rss of their spans. */
+void sm_memory_columns(struct sm_json *j, const struct sm_memory *m, uint32_t most);
 void sm_memory_csv(struct sm_buffer *out, const struct sm_memory *m);
 
 #endif

@@ -7,10 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "report/memory.h"
 #include "report/naming.h"
 #include "report/query.h"
 #include "util/memory.h"
 #include "view/api_internal.h"
+
+/* Points of a counter, or moments of memory, that are sent at most. */
+enum { COUNTER_POINTS = 2000 };
 
 static void put_lanes(struct sm_json *j, const struct sm_analysis *a) {
     sm_json_open(j, "lanes", '[');
@@ -36,6 +40,18 @@ static void put_lanes(struct sm_json *j, const struct sm_analysis *a) {
     sm_json_close(j, ']');
 }
 
+/* The samples of one counter, thinned evenly to COUNTER_POINTS, the last one kept. */
+static void put_samples(struct sm_json *j, const struct sm_analysis *a, uint32_t counter,
+                        uint32_t n, bool times) {
+    uint32_t step = (n + COUNTER_POINTS - 1) / COUNTER_POINTS, at = 0;
+    sm_json_open(j, times ? "ns" : "values", '[');
+    for (uint32_t i = 0; i < a->n_counters; i++) {
+        if (a->counters[i].counter == counter && (at++ % step == 0 || at == n))
+            sm_json_i64(j, NULL, times ? a->counters[i].ns : a->counters[i].value);
+    }
+    sm_json_close(j, ']');
+}
+
 static void put_counters(struct sm_json *j, const struct sm_analysis *a) {
     sm_json_open(j, "counters", '[');
     for (uint32_t counter = 0; counter < 64; counter++) {
@@ -50,19 +66,10 @@ static void put_counters(struct sm_json *j, const struct sm_analysis *a) {
         sm_json_text(j, "unit",
                      strstr(name, "bytes") != NULL   ? "bytes"
                      : strstr(name, "words") != NULL ? "words"
+                     : strstr(name, "_ns") != NULL   ? "ns"
                                                      : "count");
-        sm_json_open(j, "ns", '[');
-        for (uint32_t i = 0; i < a->n_counters; i++) {
-            if (a->counters[i].counter == counter)
-                sm_json_i64(j, NULL, a->counters[i].ns);
-        }
-        sm_json_close(j, ']');
-        sm_json_open(j, "values", '[');
-        for (uint32_t i = 0; i < a->n_counters; i++) {
-            if (a->counters[i].counter == counter)
-                sm_json_i64(j, NULL, a->counters[i].value);
-        }
-        sm_json_close(j, ']');
+        put_samples(j, a, counter, n, true);
+        put_samples(j, a, counter, n, false);
         sm_json_close(j, '}');
     }
     sm_json_close(j, ']');
@@ -74,6 +81,19 @@ static void put_counters(struct sm_json *j, const struct sm_analysis *a) {
         sm_json_close(j, '}');
     }
     sm_json_close(j, ']');
+}
+
+static void put_memory(struct sm_json *j, const struct sm_asked *asked) {
+    struct sm_memory m;
+    if (sm_memory_make(&m, asked)) {
+        sm_json_open(j, "memory", '{');
+        sm_memory_members(j, &m);
+        sm_memory_columns(j, &m, COUNTER_POINTS);
+        sm_json_close(j, '}');
+    } else {
+        sm_json_null(j, "memory");
+    }
+    sm_memory_release(&m);
 }
 
 static void put_meta(struct sm_json *j, const struct sm_analysis *a) {
@@ -119,6 +139,7 @@ static void put_ready(struct sm_json *j, const struct sm_analysis *a) {
     put_lanes(j, a);
     put_counters(j, a);
     struct sm_asked asked = {.a = a, .filter_text = ""};
+    put_memory(j, &asked);
     sm_json_losses(j, &asked);
 }
 

@@ -65,8 +65,22 @@ export interface TraceInfo {
   domains: number[];
   marks: { ns: number; text: string }[];
   counters: Counter[];
+  memory: Memory | null;
   losses: Loss[];
 }
+/** What the process' resident memory is made of; a part that the trace does not tell is missing. */
+export type Part = "rss" | "file" | "heap" | "native" | "kept" | "unexplained" | "absent";
+export type Moment = { ns: number } & Partial<Record<Part, number>>;
+export type Memory = {
+  first: Moment;
+  peak: Moment;
+  last: Moment;
+  growth: number;
+  grew: Part | null;
+  verdict: string;
+  gaps: number;
+  ns: number[];
+} & Partial<Record<Part, number[]>>;
 export interface Traces {
   version: number;
   statmem: string;

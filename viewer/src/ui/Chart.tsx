@@ -46,8 +46,14 @@ export function Chart(props: {
       points: { show: false },
       value: (_u: uPlot, v: number | null) => (v === null ? "–" : bytes(v)),
     })) as uPlot.Series[];
-    for (const o of props.overlay ?? [])
-      series.push({ label: o.name, stroke: ink, dash: [4, 4], width: 1, points: { show: false }, value: (_u, v) => (v === null ? "–" : bytes(v)) });
+    const others: uPlot.Series[] = (props.overlay ?? []).map((o, i) => ({
+      label: o.name,
+      stroke: ink,
+      dash: [[8, 4], [4, 4], [1, 3]][i % 3] ?? [4, 4],
+      width: 1,
+      points: { show: false },
+      value: (_u: uPlot, v: number | null) => (v === null ? "–" : bytes(v)),
+    }));
     const plot = new uPlot(
       {
         width: Math.max(200, node.clientWidth),
@@ -60,7 +66,7 @@ export function Chart(props: {
           { stroke: ink, grid, ticks: grid, values: (_u, splits) => splits.map(label), space: 90 },
           { stroke: ink, grid, ticks: grid, size: 70, values: (_u, splits) => splits.map(bytes) },
         ],
-        series: [{ label: "time", value: (_u, v) => (v === null ? "–" : label(v)) }, ...(props.stacked ? [...series].reverse() : series)],
+        series: [{ label: "time", value: (_u, v) => (v === null ? "–" : label(v)) }, ...(props.stacked ? [...series].reverse() : series), ...others],
         hooks: {
           setSelect: [
             (u) => {

@@ -1,6 +1,6 @@
 /** What a user asks first, answered in words and numbers. */
 import type { ComponentChildren } from "preact";
-import type { Leaks, NamedGroup, PlaceEstimate, Summary, TimelineData } from "../api";
+import type { Leaks, Memory, Moment, NamedGroup, Part, PlaceEstimate, Summary, TimelineData } from "../api";
 import { bytes, count, duration, percent, safe } from "../format";
 import { both } from "../filters";
 import { Chart } from "../ui/Chart";
@@ -68,7 +68,6 @@ function Answers({ s, leaks, state, info, go }: ViewProps & { s: Summary; leaks:
   const early = s.early.value ?? s.early.samples;
   const growing = (leaks?.sites ?? []).filter((l) => l.score >= 0.5 && (l.slope_low ?? 0) > 0);
   const seconds = info.last_ns / 1e9;
-  const rss = info.counters.find((c) => c.name === "rss_bytes");
   return (
     <div class="cards">
       <Card title="The whole" action={link("flame graph", { view: "flame", weight: "allocated" })}>
@@ -129,9 +128,9 @@ function Answers({ s, leaks, state, info, go }: ViewProps & { s: Summary; leaks:
         {s.domains.length > 1 && <Shares list={s.domains} whole={all} filter={state.filter} go={go} />}
         <Shares list={s.sources} whole={all} filter={state.filter} go={go} />
       </Card>
-      {rss && rss.values.length > 0 && (
-        <Card title="Outside the trace" action={link("over time", { view: "timeline" })}>
-          <Unexplained rss={rss.values[rss.values.length - 1] ?? 0} live={s.live_end.value ?? 0} />
+      {info.memory && (
+        <Card title="The process" action={link("over time", { view: "timeline" })}>
+          <Process memory={info.memory} />
         </Card>
       )}
       {info.losses.length > 0 && (
@@ -149,12 +148,45 @@ function Answers({ s, leaks, state, info, go }: ViewProps & { s: Summary; leaks:
   );
 }
 
-function Unexplained({ rss, live }: { rss: number; live: number }) {
+const PARTS: [Part, string][] = [
+  ["rss", "resident (RSS)"],
+  ["file", "files: program, libraries"],
+  ["heap", "OCaml's heap"],
+  ["native", "native memory in use"],
+  ["kept", "free, kept by malloc"],
+  ["unexplained", "unexplained"],
+  ["absent", "− taken, not resident"],
+];
+
+/** Figures of the system, not estimates: what resident memory is made of, and which part grew. */
+function Process({ memory }: { memory: Memory }) {
+  const shown = PARTS.filter(([part]) => memory.last[part] !== undefined);
+  const cell = (m: Moment, part: Part) => bytes(m[part] ?? 0);
   return (
-    <p>
-      The process held {bytes(rss)} at the end; of that the trace explains {bytes(live)} ({percent(live, rss)}). The rest is garbage not yet
-      collected, free space of the heap, code, and what was allocated unseen.
-    </p>
+    <>
+      <p>{memory.verdict.split(": statmem ")[0]}{memory.verdict.includes(": statmem ") ? "." : ""}</p>
+      <table aria-label="resident memory">
+        <thead>
+          <tr>
+            <th />
+            <th class="right">first</th>
+            <th class="right">at RSS peak</th>
+            <th class="right">last</th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map(([part, title]) => (
+            <tr class={part === memory.grew ? "warn" : ""}>
+              <td>{title}</td>
+              <td class="right">{cell(memory.first, part)}</td>
+              <td class="right">{cell(memory.peak, part)}</td>
+              <td class="right">{cell(memory.last, part)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {memory.gaps > 0 && <p class="dim">Readings are missing in {memory.gaps === 1 ? "one place" : `${memory.gaps} places`}.</p>}
+    </>
   );
 }
 

@@ -1,12 +1,19 @@
 /** Live memory over time: series, ranges, zoom. */
 import { useMemo, useState } from "preact/hooks";
-import type { TimelineData } from "../api";
+import type { Part, TimelineData } from "../api";
 import { both, time } from "../filters";
 import { bytes, duration, safe } from "../format";
 import { Chart, COLOURS } from "../ui/Chart";
 import { useApi } from "../ui/hooks";
 import { Choice, Table, Value, Waiting } from "../ui/parts";
 import { rows, type ViewProps } from "./common";
+
+/** What the system says, beside what the samples tell. */
+const CURVES: [Part, string][] = [
+  ["rss", "resident (RSS)"],
+  ["heap", "OCaml's heap"],
+  ["native", "native in use"],
+];
 
 export function Timeline({ state, info, go }: ViewProps) {
   const [pending, setPending] = useState<{ from: number; to: number } | null>(null);
@@ -34,7 +41,11 @@ export function Timeline({ state, info, go }: ViewProps) {
     return { ...answer.data, series: [...answer.data.series, ...all] };
   }, [answer.data, whole.data, several]);
   const overlay = useMemo(
-    () => info.counters.filter((c) => c.unit === "bytes").map((c) => ({ name: c.name.replace(/_bytes$/, ""), ns: c.ns, values: c.values })),
+    () =>
+      CURVES.flatMap(([part, name]) => {
+        const values = info.memory?.[part];
+        return info.memory && values ? [{ name, ns: info.memory.ns, values }] : [];
+      }),
     [info.revision, info.id],
   );
   const use = (verb: string) => {

@@ -26,7 +26,7 @@ const make = (name) => {
   execFileSync(mktrace, [join(traces, `${name}.txt`), to]);
   return to;
 };
-const files = ["basic", "recursion", "hostile"].map(make);
+const files = ["basic", "recursion", "hostile", "memory"].map(make);
 
 function serve(args) {
   return new Promise((resolve, reject) => {
@@ -130,6 +130,28 @@ await check("flame graph: search tells its total; table twin", async () => {
   await page.getByRole("button", { name: "Table" }).click();
   await page.waitForSelector("[role=treegrid]");
   holds((await text("[role=treegrid] tbody")).includes("192 B"), "the twin has the root");
+});
+await check("the process: which part of resident memory grew, as at the command line", async () => {
+  await open("?trace=3");
+  const memory = json("memory", files[3]);
+  equal(memory.grew, "heap");
+  const card = page.locator(".card", { has: page.locator("table[aria-label='resident memory']") });
+  holds((await card.innerText()).includes("Resident memory grew by 11.0 MB, and OCaml's heap by 8.00 MB."), await card.innerText());
+  equal(await card.locator("tr.warn td").allInnerTexts(), ["OCaml's heap", "0 B", "4.00 MB", "8.00 MB"]);
+  holds((await card.innerText()).includes("Readings are missing in one place"), "the gap");
+});
+await check("timeline: the system's curves have their own names among stacked ones", async () => {
+  await open("?trace=3&view=timeline&series=domain");
+  const box = await page.locator(".u-over").boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 50); // 270 ms
+  const legend = async (name) => (await page.locator(".u-series", { hasText: name }).locator(".u-value").innerText()).trim();
+  equal(await legend("resident (RSS)"), "20.0 MB");
+  equal(await legend("OCaml's heap"), "4.00 MB");
+  equal(await legend("native in use"), "11.0 MB");
+  holds((await legend("domain 1")).endsWith(" B"), "domain 1");
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 50); // 450 ms
+  equal(await legend("resident (RSS)"), "15.0 MB");
+  equal(await legend("OCaml's heap"), "16.0 MB");
 });
 await check("V3, V4: curves, wall clock, drag selects a range", async () => {
   await open("?view=timeline");
