@@ -198,6 +198,30 @@ def follow(statmem, mktrace, folder, check):
     check.equal("ends", s.end(), 0)
 
 
+def memory(statmem, mktrace, folder, check):
+    """As at the command line; long courses are thinned, and no peak is lost."""
+    usual, dense = os.path.join(folder, "memory.stm"), os.path.join(folder, "dense.stm")
+    subprocess.run([mktrace, os.path.join(TRACES, "memory.txt"), usual], check=True)
+    text = dense + ".txt"
+    with open(text, "w", encoding="ascii") as f:
+        f.write("meta rate 0.5\nloc 1 a.ml A.f 1 2 3\nowner 0 0 1 main\nat 0\nalloc 0:0 1 1 minor 1\n")
+        for i in range(5000):
+            f.write(f"at {i * 10}\ncounters 0 1={10_000_000 if i == 3333 else 1000 + i},14=1000,15=0\n")
+        f.write("end 1\n")
+    subprocess.run([mktrace, text, dense], check=True)
+    cli = json.loads(subprocess.run([statmem, "memory", "--json", usual], stdout=subprocess.PIPE, check=True).stdout)
+    s = Server(statmem, [usual, dense])
+    one, two = s.wait()
+    for member in ("first", "peak", "last", "growth", "grew", "verdict", "gaps", "gaps_ns", "interval_ns"):
+        check.equal(f"memory {member}", one["memory"][member], cli[member])
+    for part in ("ns", "rss", "file", "heap", "native", "kept", "unexplained", "absent"):
+        check.equal(f"memory column {part}", one["memory"][part], [m[part] for m in cli["moments"]])
+    check.equal("thinned", (len(two["memory"]["ns"]), len(two["memory"]["rss"]), max(two["memory"]["rss"])), (2000, 2000, 10_000_000))
+    rss = [c for c in two["counters"] if c["name"] == "rss_bytes"][0]
+    check.equal("a counter, thinned", (len(rss["ns"]) <= 2001, rss["ns"][0], rss["ns"][-1], rss["values"][-1]), (True, 0, 49_990_000, 5999))
+    check.equal("ends", s.end(), 0)
+
+
 def main():
     statmem, mktrace = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     check = Checks()
@@ -224,6 +248,7 @@ def main():
         other.end()
         check.equal("ends", s.end(), 0)
         follow(statmem, mktrace, folder, check)
+        memory(statmem, mktrace, folder, check)
     print(f"{check.passed} passed, {check.failed} failed")
     sys.exit(check.failed > 0)
 
