@@ -114,9 +114,21 @@ static int push(const struct sm_invocation *in, const struct sm_analysis_input *
     } else {
         post->body = body.data;
         post->bytes = body.used;
+        struct sm_buffer answer, why;
+        sm_buffer_init(&answer, -1);
+        sm_buffer_init(&why, -1);
+        post->answer = &answer;
         if (sm_http_post(post, &err) != SM_OK)
             code = sm_trouble("%.200s: nothing was stored as far as is known: %s",
                               sm_option_value(in, "url"), err.text);
+        else if (otlp && sm_otlp_rejected(answer.data, answer.used, &why) > 0)
+            code = sm_trouble("%.200s: the server took the request and threw the profile away%s%s",
+                              sm_option_value(in, "url"), why.used > 0 ? ": " : "",
+                              sm_buffer_string(&why));
+        else if (why.used > 0)
+            sm_complain("statmem: the server says: %s", sm_buffer_string(&why));
+        sm_buffer_release(&answer);
+        sm_buffer_release(&why);
     }
     sm_buffer_release(&body);
     sm_buffer_release(&url);

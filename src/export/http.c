@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "export/gzip.h"
+#include "util/text.h"
 
 void sm_http_escape(struct sm_buffer *out, const char *text) {
     for (; *text != 0; text++) {
@@ -21,18 +22,15 @@ void sm_http_escape(struct sm_buffer *out, const char *text) {
 #ifdef SM_HAVE_CURL
 #include <curl/curl.h>
 
-#define ANSWER_BYTES 200
+#define ANSWER_BYTES (64u << 10)
+#define TOLD_BYTES 200
 #define LONGEST_WAIT_S 60.0
-
-struct answer {
-    char text[ANSWER_BYTES + 1];
-    size_t used;
-};
+#define CONNECTION_TIMEOUT_S 10
 
 static size_t take(char *data, size_t size, size_t n, void *ctx) {
-    struct answer *a = ctx;
-    for (size_t i = 0; i < size * n && a->used < ANSWER_BYTES; i++)
-        a->text[a->used++] = (unsigned char)data[i] < 0x20 || data[i] == 0x7F ? ' ' : data[i];
+    struct sm_buffer *answer = ctx;
+    size_t room = answer->used < ANSWER_BYTES ? ANSWER_BYTES - answer->used : 0;
+    sm_buffer_bytes(answer, data, size * n < room ? size * n : room);
     return size * n;
 }
 
@@ -52,15 +50,14 @@ static void wait_for(double seconds) {
 }
 
 /* One attempt; true when it is done, well or badly. */
-static bool attempt(CURL *curl, const struct sm_http_post *p, enum sm_status *status,
+static bool attempt(CURL *curl, struct sm_buffer *answer, enum sm_status *status,
                     curl_off_t *retry_after, struct sm_error *err) {
     char detail[CURL_ERROR_SIZE] = "";
-    struct answer answer = {.used = 0};
     long http = 0;
+    answer->used = 0;
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
     CURLcode code = curl_easy_perform(curl);
-    answer.text[answer.used] = 0;
     *retry_after = 0;
     if (code == CURLE_OK) {
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http);
@@ -69,8 +66,12 @@ static bool attempt(CURL *curl, const struct sm_http_post *p, enum sm_status *st
             *status = SM_OK;
             return true;
         }
-        sm_error_set(err, "the server answers %ld%s%.200s", http, answer.used > 0 ? ": " : "",
-                     answer.text);
+        struct sm_buffer words;
+        sm_buffer_init(&words, -1);
+        sm_text_safe(&words, answer->data, answer->used < TOLD_BYTES ? answer->used : TOLD_BYTES);
+        sm_error_set(err, "the server answers %ld%s%s", http, words.used > 0 ? ": " : "",
+                     sm_buffer_string(&words));
+        sm_buffer_release(&words);
     } else {
         sm_error_set(err, "%s", detail[0] != 0 ? detail : curl_easy_strerror(code));
     }
@@ -96,13 +97,14 @@ static struct curl_slist *headers(const struct sm_http_post *p, bool gzip) {
 
 enum sm_status sm_http_post(const struct sm_http_post *p, struct sm_error *err) {
     CURL *curl = curl_easy_init();
-    struct sm_buffer packed;
+    struct sm_buffer packed, own, *answer = p->answer != NULL ? p->answer : &own;
     enum sm_status status = SM_FAILED;
     if (curl == NULL) {
         sm_error_set(err, "libcurl cannot be used");
         return SM_FAILED;
     }
     sm_buffer_init(&packed, -1);
+    sm_buffer_init(&own, -1);
     bool gzip = p->gzip && sm_gzip(&packed, p->body, p->bytes);
     struct curl_slist *list = headers(p, gzip);
     curl_easy_setopt(curl, CURLOPT_URL, p->url);
@@ -114,12 +116,15 @@ enum sm_status sm_http_post(const struct sm_http_post *p, struct sm_error *err) 
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "statmem/" SM_VERSION);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)p->timeout_s);
+    curl_easy_setopt(
+        curl, CURLOPT_CONNECTTIMEOUT,
+        (long)(p->timeout_s < CONNECTION_TIMEOUT_S ? p->timeout_s : CONNECTION_TIMEOUT_S));
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     double pause = 0.5;
     for (unsigned n = 1;; n++) {
         curl_off_t asked;
-        if (attempt(curl, p, &status, &asked, err) || n >= p->attempts)
+        if (attempt(curl, answer, &status, &asked, err) || n >= p->attempts)
             break;
         double seconds = (double)asked > pause ? (double)asked : pause;
         if (seconds > LONGEST_WAIT_S)
@@ -132,6 +137,7 @@ enum sm_status sm_http_post(const struct sm_http_post *p, struct sm_error *err) 
     curl_slist_free_all(list);
     curl_easy_cleanup(curl);
     sm_buffer_release(&packed);
+    sm_buffer_release(&own);
     return status;
 }
 #else

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.parse
 
 STATMEM, MKTRACE = (os.path.abspath(a) for a in sys.argv[1:3])
@@ -29,14 +30,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.got.append((self.path, dict(self.headers), body))
         status = self.server.answers.pop(0) if self.server.answers else 200
+        more, words = {}, b"words"
+        if isinstance(status, tuple):
+            status, more, words = status
         if status == "drop":
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
             return
+        if status == "sleep":
+            time.sleep(3)
+            self.close_connection = True
+            return
         self.send_response(status)
-        self.send_header("Content-Length", "5")
+        for name, value in more.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(words)))
         self.end_headers()
-        self.wfile.write(b"words")
+        self.wfile.write(words)
 
     def log_message(self, *_):
         pass
@@ -83,6 +93,35 @@ def main():
         server.answers = [500, 500, 500]
         result = push(trace, "--to", "otlp", "--url", server.url, "--attempts", "2")
         assert result.returncode == 1 and len(server.got) == 2, result
+
+        # The server asks for more time than the pause would be; too many requests, and a request that took too long.
+        server.got.clear()
+        server.answers = [(429, {"Retry-After": "2"}, b"slow down"), 408, 200]
+        began = time.monotonic()
+        result = push(trace, "--to", "otlp", "--url", server.url)
+        assert result.returncode == 0 and len(server.got) == 3, result
+        assert "429: slow down; trying again in 2.0 s" in result.stderr, result
+        assert time.monotonic() - began >= 3, "both pauses"
+        server.got.clear()
+        server.answers = ["sleep", 200]
+        result = push(trace, "--to", "otlp", "--url", server.url, "--timeout", "1")
+        assert result.returncode == 0 and len(server.got) == 2 and "imed out" in result.stderr, result
+
+        # OTLP: 200, and yet nothing was kept. Field 1 of the answer: 1 = profiles thrown away, 2 = why.
+        def answer(rejected, why):
+            inside = (b"\x08" + bytes([rejected]) if rejected else b"") + (b"\x12" + bytes([len(why)]) + why if why else b"")
+            return (200, {"Content-Type": "application/x-protobuf"}, b"\x0a" + bytes([len(inside)]) + inside)
+        server.answers = [answer(1, b"no such\x1b[31m tenant")]
+        result = push(trace, "--to", "otlp", "--url", server.url)
+        assert result.returncode == 1 and "threw the profile away: no such" in result.stderr, result
+        assert "\x1b" not in result.stderr, result
+        server.answers = [answer(0, b"soon deprecated")]
+        result = push(trace, "--to", "otlp", "--url", server.url)
+        assert result.returncode == 0 and "the server says: soon deprecated" in result.stderr, result
+        for words in (b"", b"{}", b"\x0a\x7f\x08\x01", b"\x0a\x02\x08", b"\xff" * 30, b"\x0a\x00"):
+            server.answers = [(200, {}, words)]
+            result = push(trace, "--to", "otlp", "--url", server.url)
+            assert result.returncode == 0 and result.stderr == "", (words, result)
 
         # Credentials: a file, the environment; not the command line.
         secret = os.path.join(folder, "secret")
