@@ -94,7 +94,8 @@ static void judge(struct sm_memory *m) {
             m->grew = (enum sm_memory_part)part;
 }
 
-/* The figures of one reading share their time; those of OCaml's runtime come at times of their own, and hold on. */
+/* The figures of one reading share their time; those of OCaml's runtime come at times of their own, and hold on. Readings
+   without the allocator's figures, which are asked for less often where that is dear, are left out. */
 bool sm_memory_make(struct sm_memory *m, const struct sm_asked *asked) {
     const struct sm_analysis *a = asked->a;
     *m = (struct sm_memory){.asked = asked, .duration_ns = a->last_ns};
@@ -104,15 +105,20 @@ bool sm_memory_make(struct sm_memory *m, const struct sm_asked *asked) {
     m->moments = sm_alloc_zero(most > 0 ? most : 1, sizeof *m->moments);
     for (size_t i = 0; i <= SM_COUNTER_RECORDER; i++)
         m->last[i] = -1;
+    bool allocator =
+        false; /* what its figures miss now and then does not stand beside older ones */
+    for (uint32_t i = 0; i < a->n_counters; i++)
+        allocator |= a->counters[i].counter == SM_COUNTER_MALLOC_USED;
     for (uint32_t i = 0, next; i < a->n_counters; i = next) {
-        bool reading = false;
+        bool reading = false, whole = !allocator;
         for (next = i; next < a->n_counters && a->counters[next].ns == a->counters[i].ns; next++) {
             const struct sm_counter_sample *c = &a->counters[next];
             if (c->counter <= SM_COUNTER_RECORDER && c->value >= 0)
                 m->last[c->counter] = c->value;
             reading |= c->counter == SM_COUNTER_RSS && c->value >= 0;
+            whole |= c->counter == SM_COUNTER_MALLOC_USED;
         }
-        if (reading)
+        if (reading && whole)
             split(m, m->last, a->counters[i].ns);
     }
     if (m->n == 0)

@@ -78,14 +78,24 @@ static bool begin_thread(void) {
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread inherits it */
-    uint64_t left = sm_native_not_counted();     /* what the C library allocates for the thread */
     atomic_store_explicit(&state, RUNNING, memory_order_release);
     bool begun = pthread_create(&thread, &attributes, serve, NULL) == 0;
     if (!begun)
         atomic_store_explicit(&state, NONE, memory_order_relaxed);
-    sm_native_counted(left);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
+    return begun;
+}
+
+/* What the C library allocates for the thread, and for looking names up, is not the program's. */
+static bool begin(bool anew) {
+    uint64_t left = sm_native_not_counted();
+    if (anew) {
+        sm_figures_open(&figures);
+        write_figures(); /* however soon the program ends */
+    }
+    bool begun = begin_thread();
+    sm_native_counted(left);
     return begun;
 }
 
@@ -115,9 +125,7 @@ static bool end_thread(void) {
 bool sm_service_start(uint64_t interval_ns) {
     int saved_errno = errno;
     interval = interval_ns;
-    sm_figures_open(&figures);
-    write_figures(); /* however soon the program ends */
-    bool begun = begin_thread();
+    bool begun = begin(true);
     errno = saved_errno;
     return begun;
 }
@@ -146,7 +154,7 @@ void sm_service_resume(void) {
     int saved_errno = errno;
     if (interval != 0 && pausing.owner_tid == sm_os_tid()) {
         if (atomic_load_explicit(&state, memory_order_acquire) == NONE)
-            begin_thread();
+            begin(false);
         sm_os_lock_release(&pausing);
     }
     errno = saved_errno;
@@ -158,9 +166,7 @@ void sm_service_after_fork(void) {
     atomic_store_explicit(&state, NONE, memory_order_relaxed); /* the child's only thread is here */
     if (interval != 0) {
         sm_figures_close(&figures);
-        sm_figures_open(&figures);
-        write_figures();
-        begin_thread();
+        begin(true);
     }
     errno = saved_errno;
 }
