@@ -76,7 +76,7 @@ extern const struct sm_command
     sm_cmd_tree,
     sm_cmd_flame,
     sm_cmd_source,
-    sm_cmd_timeline, sm_cmd_memory,
+    sm_cmd_ctl, sm_cmd_timeline, sm_cmd_memory,
     sm_cmd_peak,
     sm_cmd_leaks,
     sm_cmd_temporary,

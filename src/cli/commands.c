@@ -5,6 +5,7 @@ const struct sm_command *const sm_commands[] = {
     /* One a line: */
     /* clang-format off */
     &sm_cmd_record,
+    &sm_cmd_ctl,
     &sm_cmd_view,
     &sm_cmd_info,
     &sm_cmd_top,

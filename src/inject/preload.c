@@ -49,6 +49,7 @@ static struct sm_request request;
 static struct sm_ocaml_runtime runtime;
 static pid_t recording_pid; /* 0 = none */
 static bool runtime_frees_itself;
+static uint64_t deadline_ns; /* 0 = none */
 
 /* Relaxed throughout: see the head of the file. */
 static atomic_bool armed;
@@ -140,11 +141,80 @@ static const char *runtime_params(void) {
     return params != NULL ? params : "";
 }
 
+static struct sm_recorder_config recording;
+
+static bool begin_session(char *err, size_t bytes) {
+    if (sm_recorder_start(&recording, err, bytes) != 0)
+        return false;
+    recording_pid = getpid();
+    answer_started();
+    return true;
+}
+
+static void append_trace(char *text, size_t bytes) {
+    char path[4096 + 64];
+    sm_control_append(text, bytes, expanded(request.out, path, sizeof path));
+}
+
+static bool on_status(char *text, size_t bytes) {
+    sm_control_append(text, bytes,
+                      sm_recorder_active() ? "recording into " : "not recording; last: ");
+    append_trace(text, bytes);
+    uint64_t discarded = sm_recorder_discarded();
+    if (discarded > 0) {
+        sm_control_append(text, bytes, ", events discarded: ");
+        sm_control_append_number(text, bytes, discarded);
+    }
+    return true;
+}
+
+/* OCaml's profile goes on without a session: its callbacks find none, and do nothing. */
+static bool on_stop(char *text, size_t bytes) {
+    bool active = sm_recorder_active();
+    if (active)
+        sm_recorder_stop(SM_REASON_STOPPED);
+    sm_control_append(text, bytes,
+                      active ? "stopped; the trace is " : "it is not recording; last: ");
+    append_trace(text, bytes);
+    return active;
+}
+
+/* Each window has a trace of its own: NAME, NAME.2, NAME.3, ... */
+static bool on_start(char *text, size_t bytes) {
+    static unsigned n_windows = 1;
+    static size_t name_bytes;
+    char err[512] = "";
+    if (sm_recorder_active()) {
+        sm_control_append(text, bytes, "it is recording already, into ");
+        append_trace(text, bytes);
+        return false;
+    }
+    if (deadline_ns != 0 && now_ns() >= deadline_ns) {
+        sm_control_append(text, bytes, "the time of its --duration is over");
+        return false;
+    }
+    if (name_bytes == 0)
+        name_bytes = strlen(request.out);
+    request.out[name_bytes] = 0;
+    sm_control_append(request.out, sizeof request.out, ".");
+    sm_control_append_number(request.out, sizeof request.out, n_windows + 1);
+    if (!begin_session(err, sizeof err)) {
+        sm_control_append(text, bytes, err);
+        return false;
+    }
+    n_windows++;
+    sm_control_append(text, bytes, "recording into ");
+    append_trace(text, bytes);
+    return true;
+}
+
+static const struct sm_control_actions actions = {on_start, on_stop, on_status};
+
 /* Opens the trace. `ocaml`: the process has an OCaml runtime whose memory is to be recorded, now or soon. */
 static bool open_trace(bool ocaml) {
     char err[512] = "";
     sm_request_chain(&request);
-    struct sm_recorder_config config = {
+    recording = (struct sm_recorder_config){
         .path = request.out,
         .fd = -1,
         .sample_rate = ocaml ? request.rate : 0,
@@ -161,25 +231,21 @@ static bool open_trace(bool ocaml) {
     sm_native_names_later(); /* `statmem record` names C code when the program has ended */
     if (ocaml) {
         sm_ocaml_locations_init(&runtime);
-        config.ocaml_kind = runtime.kind;
-        config.ocaml_version = runtime.version;
-        config.runtime_params = runtime_params();
-        config.symbolize = sm_ocaml_symbolize;
-        config.current_domain = sm_tracker_current_domain;
-        config.native_domain = sm_tracker_domain_if_any;
+        recording.ocaml_kind = runtime.kind;
+        recording.ocaml_version = runtime.version;
+        recording.runtime_params = runtime_params();
+        recording.symbolize = sm_ocaml_symbolize;
+        recording.current_domain = sm_tracker_current_domain;
+        recording.native_domain = sm_tracker_domain_if_any;
     }
-    if (sm_recorder_start(&config, err, sizeof err) != 0) {
+    if (!begin_session(err, sizeof err)) {
         sm_answer(&request, SM_ANSWER_FAILED, err);
         return false;
     }
-    recording_pid = getpid();
-    answer_started();
     if (request.counters_ns != 0)
-        sm_service_start(request.counters_ns);
+        sm_service_start(request.counters_ns, &actions);
     return true;
 }
-
-static uint64_t deadline_ns; /* 0 = none */
 
 static void start_native(void) {
     sm_ocaml_origins_init();

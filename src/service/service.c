@@ -19,11 +19,13 @@
 #include "service/figures.h"
 
 enum { NONE, RUNNING, STOPPING, ENDED };
+enum { REQUESTS_NS = 100000000 }; /* a request waits so long at most */
 enum { LIMIT_MS = 200, STACK_BYTES = 256 << 10 };
 
 /* release when the thread is to see what was written before, or has ended; acquire where that is read. */
 static _Atomic uint32_t state;
 static uint64_t interval;
+static const struct sm_control_actions *actions;
 static struct sm_figures figures; /* the thread's; the stopper's when it has ended */
 static pthread_t thread;
 static __thread bool is_service __attribute__((tls_model("initial-exec")));
@@ -55,8 +57,10 @@ static void *serve(void *unused) {
     uint64_t next = sm_os_monotonic_ns() + interval;
     while (atomic_load_explicit(&state, memory_order_acquire) == RUNNING) {
         uint64_t now = sm_os_monotonic_ns();
+        sm_control_serve();
         if (now < next) {
-            wait_for(next - now);
+            uint64_t left = next - now;
+            wait_for(sm_control_is_open() && left > REQUESTS_NS ? REQUESTS_NS : left);
             continue;
         }
         write_figures();
@@ -91,6 +95,7 @@ static bool begin_thread(void) {
 static bool begin(bool anew) {
     uint64_t left = sm_native_not_counted();
     if (anew) {
+        sm_control_open(actions);
         sm_figures_open(&figures);
         write_figures(); /* however soon the program ends */
     }
@@ -110,10 +115,7 @@ static bool end_thread(void) {
     if (is_service) /* it has ended the program itself */
         return true;
     for (uint32_t waited_us = 0; waited_us < LIMIT_MS * 1000; waited_us += 100) {
-        if (atomic_load_explicit(&state, memory_order_acquire) == ENDED) {
-            uint64_t left = sm_native_not_counted();
-            pthread_join(thread, NULL); /* it is past its last line */
-            sm_native_counted(left);
+        if (pthread_tryjoin_np(thread, NULL) == 0) {
             atomic_store_explicit(&state, NONE, memory_order_relaxed);
             return true;
         }
@@ -122,8 +124,9 @@ static bool end_thread(void) {
     return false;
 }
 
-bool sm_service_start(uint64_t interval_ns) {
+bool sm_service_start(uint64_t interval_ns, const struct sm_control_actions *a) {
     int saved_errno = errno;
+    actions = a;
     interval = interval_ns;
     bool begun = begin(true);
     errno = saved_errno;
@@ -135,6 +138,7 @@ void sm_service_stop(void) {
     if (interval != 0 && end_thread()) {
         figures.malloc_due_ns = figures.pss_due_ns = 0; /* all of them, at last */
         write_figures();
+        sm_control_close();
     }
     interval = 0;
     errno = saved_errno;
@@ -166,6 +170,7 @@ void sm_service_after_fork(void) {
     atomic_store_explicit(&state, NONE, memory_order_relaxed); /* the child's only thread is here */
     if (interval != 0) {
         sm_figures_close(&figures);
+        sm_control_close();
         begin(true);
     }
     errno = saved_errno;
