@@ -22,6 +22,7 @@
 #include "cli/probe.h"
 #include "cli/record_end.h"
 #include "inject/request.h"
+#include "service/control.h"
 #include "util/buffer.h"
 #include "util/memory.h"
 #include "util/number.h"
@@ -335,6 +336,15 @@ static bool can_be_preloaded(const char *program) {
     return false;
 }
 
+/* A program that was killed leaves its socket behind. */
+static void remove_socket(pid_t pid) {
+    const char *runtime_dirs[] = {getenv("XDG_RUNTIME_DIR"), NULL};
+    char path[128];
+    for (size_t i = 0; i < 2; i++)
+        if (sm_control_path(path, sizeof path, runtime_dirs[i], geteuid(), (unsigned)pid))
+            unlink(path);
+}
+
 static int record(struct recording *r) {
     char *program = sm_find_program(r->in->arguments[0]);
     if (program == NULL)
@@ -370,6 +380,7 @@ static int record(struct recording *r) {
         .debuginfod = sm_option_given(r->in, "debuginfod"),
         .duration_ns = r->duration_ns,
     };
+    remove_socket(launch.pid);
     sm_record_end(&end);
     sm_answers_release(&answers);
     free(program);
