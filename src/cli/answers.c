@@ -74,6 +74,9 @@ void sm_explain_nothing(const struct sm_answers *a, uint64_t pid, const char *pr
         sm_error_set(err, "nothing was recorded: %s", line->text);
     } else if ((line = sm_answers_find(a, "refused", follow ? 0 : pid)) != NULL) {
         sm_error_set(err, "nothing was recorded: %s", line->text);
+    } else if (sm_answers_find(a, "paused", 0) != NULL) {
+        sm_error_set(err, "nothing was recorded: no window was begun, with statmem ctl PID start "
+                          "or the signal of --toggle-signal");
     } else if ((line = sm_answers_find(a, "child", 0)) != NULL) {
         sm_error_set(
             err,

@@ -6,6 +6,7 @@
    exit status. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,8 @@ struct recording {
     uint64_t native_interval_bytes; /* 0 = native memory is not recorded */
     bool native_only;
     bool follow;
+    bool paused;
+    int toggle_signal; /* 0 = none */
     bool has_seed;
     char *preload;   /* path of the library */
     char *output;    /* -o made absolute; NULL = made from program and pid */
@@ -112,6 +115,29 @@ static bool read_native(struct recording *r) {
     return true;
 }
 
+static bool read_signal(const char *text, int *number) {
+    static const struct {
+        const char *name;
+        int number;
+    } names[] = {{"HUP", SIGHUP}, {"USR1", SIGUSR1},   {"USR2", SIGUSR2},
+                 {"URG", SIGURG}, {"WINCH", SIGWINCH}, {"PROF", SIGPROF}};
+    uint64_t n;
+    if (strncmp(text, "SIG", 3) == 0)
+        text += 3;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i].name, text) == 0) {
+            *number = names[i].number;
+            return true;
+        }
+    }
+    if (!sm_parse_u64(text, &n) || n < 1 || n > (uint64_t)SIGRTMAX || n == SIGKILL ||
+        n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL ||
+        (n > SIGSYS && n < (uint64_t)SIGRTMIN))
+        return false;
+    *number = (int)n;
+    return true;
+}
+
 static bool read_options(struct recording *r) {
     const char *depth = sm_option_value(r->in, "depth"), *seed = sm_option_value(r->in, "seed");
     const char *duration = sm_option_value(r->in, "duration");
@@ -130,6 +156,16 @@ static bool read_options(struct recording *r) {
     if (counters != NULL && (!sm_parse_duration(counters, &r->counters_ns) || r->counters_ns < 0 ||
                              (r->counters_ns > 0 && r->counters_ns < LEAST_COUNTERS_NS)))
         return wrong(r->in, "counters-interval", "0, or a time from 1ms on");
+    r->paused = sm_option_given(r->in, "paused");
+    const char *toggle = sm_option_value(r->in, "toggle-signal");
+    if (toggle != NULL && !read_signal(toggle, &r->toggle_signal))
+        return wrong(r->in, "toggle-signal",
+                     "USR1, USR2, WINCH, URG, PROF or the number of a signal "
+                     "that a program can catch");
+    if ((r->paused || toggle != NULL) && r->counters_ns == 0) {
+        sm_usage_error(r->in, "--counters-interval 0 leaves nobody who could begin a window");
+        return false;
+    }
     r->follow = sm_option_given(r->in, "follow-children");
     return true;
 }
@@ -297,6 +333,10 @@ static void prepare(void *ctx) {
         set_number("STATMEM_SEED", r->seed);
     if (r->duration_ns != 0)
         set_number("STATMEM_DURATION_NS", (uint64_t)r->duration_ns);
+    if (r->paused)
+        set_number("STATMEM_PAUSED", 1);
+    if (r->toggle_signal != 0)
+        set_number("STATMEM_TOGGLE_SIGNAL", (uint64_t)r->toggle_signal);
     set_number("STATMEM_COUNTERS_NS", (uint64_t)r->counters_ns);
     if (r->native_interval_bytes != 0)
         set_number("STATMEM_NATIVE_INTERVAL", r->native_interval_bytes);
@@ -451,6 +491,11 @@ static const struct sm_option options[] = {
      "Most frames kept of a call stack; deeper ones lose their middle (default: 1024)"},
     {0, "duration", SM_ARG_TEXT, "T", NULL,
      "Stop recording after this time, such as 10, 500ms or 2m; the program goes on"},
+    {0, "paused", SM_ARG_NONE, NULL, NULL,
+     "Record nothing before statmem ctl PID start, or the signal, begins a window"},
+    {0, "toggle-signal", SM_ARG_TEXT, "SIGNAL", NULL,
+     "A signal to the program, such as USR2, ends the recording, the next one begins another "
+     "window"},
     {0, "counters-interval", SM_ARG_TEXT, "T", NULL,
      "Time between two readings of what the process uses (default: 100ms); 0 reads nothing"},
     {0, "follow-children", SM_ARG_NONE, NULL, NULL,

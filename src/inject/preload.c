@@ -142,12 +142,14 @@ static const char *runtime_params(void) {
 }
 
 static struct sm_recorder_config recording;
+static unsigned n_windows;
 
 static bool begin_session(char *err, size_t bytes) {
     if (sm_recorder_start(&recording, err, bytes) != 0)
         return false;
     recording_pid = getpid();
     answer_started();
+    n_windows++;
     return true;
 }
 
@@ -157,6 +159,10 @@ static void append_trace(char *text, size_t bytes) {
 }
 
 static bool on_status(char *text, size_t bytes) {
+    if (n_windows == 0) {
+        sm_control_append(text, bytes, "not recording yet");
+        return true;
+    }
     sm_control_append(text, bytes,
                       sm_recorder_active() ? "recording into " : "not recording; last: ");
     append_trace(text, bytes);
@@ -174,14 +180,16 @@ static bool on_stop(char *text, size_t bytes) {
     if (active)
         sm_recorder_stop(SM_REASON_STOPPED);
     sm_control_append(text, bytes,
-                      active ? "stopped; the trace is " : "it is not recording; last: ");
-    append_trace(text, bytes);
+                      active           ? "stopped; the trace is "
+                      : n_windows == 0 ? "it is not recording yet"
+                                       : "it is not recording; last: ");
+    if (n_windows > 0)
+        append_trace(text, bytes);
     return active;
 }
 
 /* Each window has a trace of its own: NAME, NAME.2, NAME.3, ... */
 static bool on_start(char *text, size_t bytes) {
-    static unsigned n_windows = 1;
     static size_t name_bytes;
     char err[512] = "";
     if (sm_recorder_active()) {
@@ -196,13 +204,14 @@ static bool on_start(char *text, size_t bytes) {
     if (name_bytes == 0)
         name_bytes = strlen(request.out);
     request.out[name_bytes] = 0;
-    sm_control_append(request.out, sizeof request.out, ".");
-    sm_control_append_number(request.out, sizeof request.out, n_windows + 1);
+    if (n_windows > 0) {
+        sm_control_append(request.out, sizeof request.out, ".");
+        sm_control_append_number(request.out, sizeof request.out, n_windows + 1);
+    }
     if (!begin_session(err, sizeof err)) {
         sm_control_append(text, bytes, err);
         return false;
     }
-    n_windows++;
     sm_control_append(text, bytes, "recording into ");
     append_trace(text, bytes);
     return true;
@@ -238,10 +247,15 @@ static bool open_trace(bool ocaml) {
         recording.current_domain = sm_tracker_current_domain;
         recording.native_domain = sm_tracker_domain_if_any;
     }
-    if (!begin_session(err, sizeof err)) {
+    if (request.paused) {
+        recording_pid = getpid();
+        sm_answer(&request, SM_ANSWER_PAUSED, "");
+    } else if (!begin_session(err, sizeof err)) {
         sm_answer(&request, SM_ANSWER_FAILED, err);
         return false;
     }
+    if (request.toggle_signal != 0)
+        sm_control_toggle_by((int)request.toggle_signal);
     if (request.counters_ns != 0)
         sm_service_start(request.counters_ns, &actions);
     return true;

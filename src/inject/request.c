@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 static const char *const variables[] = {
-    "STATMEM_OUT",        "STATMEM_RATE",        "STATMEM_RATE_ORIGIN",     "STATMEM_DEPTH",
-    "STATMEM_SEED",       "STATMEM_DURATION_NS", "STATMEM_TARGET_PID",      "STATMEM_FOLLOW",
-    "STATMEM_CHAIN",      "STATMEM_STATUS",      "STATMEM_NATIVE_INTERVAL", "STATMEM_NATIVE_ONLY",
-    "STATMEM_COUNTERS_NS"};
+    "STATMEM_OUT",         "STATMEM_RATE",        "STATMEM_RATE_ORIGIN",     "STATMEM_DEPTH",
+    "STATMEM_SEED",        "STATMEM_DURATION_NS", "STATMEM_TARGET_PID",      "STATMEM_FOLLOW",
+    "STATMEM_CHAIN",       "STATMEM_STATUS",      "STATMEM_NATIVE_INTERVAL", "STATMEM_NATIVE_ONLY",
+    "STATMEM_COUNTERS_NS", "STATMEM_PAUSED",      "STATMEM_TOGGLE_SIGNAL"};
 
 static uint64_t number(const char *name, uint64_t otherwise) {
     const char *s = getenv(name);
@@ -49,6 +49,8 @@ bool sm_request_read(struct sm_request *r) {
     r->seed = number("STATMEM_SEED", 0);
     r->duration_ns = number("STATMEM_DURATION_NS", 0);
     r->counters_ns = number("STATMEM_COUNTERS_NS", SM_DEFAULT_COUNTERS_NS);
+    r->paused = number("STATMEM_PAUSED", 0) == 1;
+    r->toggle_signal = (uint32_t)number("STATMEM_TOGGLE_SIGNAL", 0);
     r->target_pid = (uint32_t)number("STATMEM_TARGET_PID", 0);
     r->follow = number("STATMEM_FOLLOW", 0) == 1;
     r->native_interval_bytes = number("STATMEM_NATIVE_INTERVAL", 0);
@@ -130,15 +132,11 @@ void sm_request_chain(struct sm_request *r) {
 
 void sm_answer(const struct sm_request *r, enum sm_answer kind, const char *text) {
     static const char *const kinds[] = {
-        [SM_ANSWER_NONE] = "none",
-        [SM_ANSWER_CHILD] = "child",
-        [SM_ANSWER_REFUSED] = "refused",
-        [SM_ANSWER_ARMED] = "armed",
-        [SM_ANSWER_STARTED] = "started",
-        [SM_ANSWER_FAILED] = "failed",
-        [SM_ANSWER_YIELDED] = "yielded",
-        [SM_ANSWER_OTHER] = "other",
-        [SM_ANSWER_OWN_MALLOC] = "ownmalloc",
+        [SM_ANSWER_NONE] = "none",       [SM_ANSWER_CHILD] = "child",
+        [SM_ANSWER_REFUSED] = "refused", [SM_ANSWER_ARMED] = "armed",
+        [SM_ANSWER_STARTED] = "started", [SM_ANSWER_FAILED] = "failed",
+        [SM_ANSWER_YIELDED] = "yielded", [SM_ANSWER_OTHER] = "other",
+        [SM_ANSWER_PAUSED] = "paused",   [SM_ANSWER_OWN_MALLOC] = "ownmalloc",
     };
     if (r->status[0] == 0)
         return;

@@ -12,6 +12,8 @@
    | STATMEM_NATIVE_INTERVAL | mean distance of samples in memory from malloc, in bytes; absent or 0 = not recorded |
    | STATMEM_NATIVE_ONLY | "1": OCaml's memory is not recorded |
    | STATMEM_COUNTERS_NS | time between two readings of what the process uses; absent = 100 ms, 0 = none |
+   | STATMEM_PAUSED | "1": nothing is recorded before `statmem ctl` or the signal begins it |
+   | STATMEM_TOGGLE_SIGNAL | number of a signal that begins and ends windows; 0 = none |
    | STATMEM_TARGET_PID | the process to record; absent = the first OCaml process |
    | STATMEM_FOLLOW | "1": every OCaml process, children too |
    | STATMEM_CHAIN | followed processes: "pid.number of traces begun in it", edited in place, as an exec keeps the pid |
@@ -47,6 +49,8 @@ struct sm_request {
     uint32_t target_pid;            /* 0 = any */
     uint64_t native_interval_bytes; /* 0 = native memory is not recorded */
     bool native_only;
+    bool paused;
+    uint32_t toggle_signal; /* 0 = none */
     bool follow;
     bool force;
 };
@@ -69,6 +73,7 @@ enum sm_answer {
     SM_ANSWER_REFUSED, /* text: reason and way out */
     SM_ANSWER_ARMED,   /* will be recorded from the start of its OCaml code; text: executable */
     SM_ANSWER_STARTED, /* text: path of the trace */
+    SM_ANSWER_PAUSED,  /* it waits for statmem ctl or a signal */
     SM_ANSWER_FAILED,  /* the trace could not be begun; text: why */
     SM_ANSWER_YIELDED, /* the program started Gc.Memprof itself: the recording of OCaml's memory ended */
     SM_ANSWER_OWN_MALLOC, /* native memory is not seen: the executable has a malloc of its own */

@@ -2,6 +2,8 @@
 #include "service/control.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +16,10 @@
 #include "record/recorder.h"
 
 static const struct sm_control_actions *actions;
+static atomic_uint toggles; /* signals since the last turn; relaxed: a number alone */
 static int socket_fd = -1;
 static struct sm_file_id socket_id;
+static bool by_signal;
 static pid_t opened_by;
 static char socket_path[sizeof((struct sockaddr_un *)0)->sun_path];
 
@@ -59,8 +63,20 @@ void sm_control_open(const struct sm_control_actions *a) {
         open_in(NULL);
 }
 
+static void on_signal(int ignored) {
+    (void)ignored;
+    atomic_fetch_add_explicit(&toggles, 1, memory_order_relaxed);
+}
+
+void sm_control_toggle_by(int signal_number) {
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&a.sa_mask);
+    sigaction(signal_number, &a, NULL);
+    by_signal = true;
+}
+
 bool sm_control_is_open(void) {
-    return socket_fd >= 0;
+    return socket_fd >= 0 || by_signal;
 }
 
 void sm_control_close(void) {
@@ -105,6 +121,11 @@ static bool act(const char *request, char *text, size_t bytes) {
 
 void sm_control_serve(void) {
     enum { MOST = 16 }; /* in a turn */
+    if (atomic_exchange_explicit(&toggles, 0, memory_order_relaxed) % 2 == 1) {
+        char ignored[SM_CONTROL_BYTES] = "";
+        if (!actions->stop(ignored, sizeof ignored))
+            actions->start(ignored, sizeof ignored);
+    }
     for (int i = 0; i < MOST && sm_descriptor_is(socket_fd, &socket_id); i++) {
         char request[SM_CONTROL_BYTES], answer[SM_CONTROL_BYTES] = "", text[SM_CONTROL_BYTES] = "";
         union {

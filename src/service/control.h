@@ -31,6 +31,8 @@ bool sm_control_path(char *path, size_t bytes, const char *runtime_dir, unsigned
 
 /* Opens this process' socket. Nothing happens where the folder cannot be had, or belongs to somebody else. */
 void sm_control_open(const struct sm_control_actions *actions);
+/* A signal that stops the recording, or starts it when it is stopped, from now on. Whatever the program did with it ends. */
+void sm_control_toggle_by(int signal_number);
 bool sm_control_is_open(void);
 /* Answers what has come in. Does not wait. */
 void sm_control_serve(void);

@@ -117,6 +117,50 @@ class Control(unittest.TestCase):
         self.assertEqual(len(os.listdir(r.folder)), 21)
         self.assertEqual(blocks(r.path + ".21")["Windows.gamma"], 10_000)
 
+    def test_paused(self):
+        """Nothing before the first window, which has the plain name."""
+        r = Running("--paused")
+        r.do("alpha")
+        self.told(r.ctl("status"), "not recording yet")
+        self.told(r.ctl("stop"), "it is not recording", 1)
+        self.told(r.ctl("start"), "recording into " + r.path)
+        r.do("gamma")
+        self.assertEqual(r.end()[0], 0)
+        found = blocks(r.path)
+        self.assertEqual((found.get("Windows.gamma"), found.get("Windows.alpha")), (10_000, None))
+        self.assertEqual(os.listdir(r.folder), ["w.stm"])
+        r = Running("--paused")
+        r.do("alpha")
+        code, _, errors = r.end()
+        self.assertEqual((code, os.listdir(r.folder)), (0, []))
+        self.assertIn("no window was begun, with statmem ctl PID start", errors)
+
+    def test_signals_begin_and_end_windows(self):
+        r = Running("--paused", "--toggle-signal", "USR2")
+
+        def toggle(state):
+            os.kill(r.pid, signal.SIGUSR2)
+            for _ in range(100):
+                if state in r.ctl("status").stdout.decode():
+                    return
+                time.sleep(0.05)
+            self.fail(r.ctl("status"))
+        r.do("alpha")
+        toggle("recording into " + r.path)
+        r.do("beta")
+        toggle("not recording; last")
+        r.do("gamma")
+        toggle(r.path + ".2")
+        r.do("alpha")
+        self.assertEqual(r.end()[0], 0)
+        self.assertEqual(blocks(r.path).get("Windows.beta"), 10_000)
+        self.assertEqual({f for f in blocks(r.path) if f.startswith("Windows.")} & {"Windows.alpha", "Windows.gamma"}, set())
+        self.assertEqual(blocks(r.path + ".2").get("Windows.alpha"), 10_000)
+        for wrong in ("KILL", "9", "19", "11", "0", "65", "USR3", "33"):
+            done = run([programs.STATMEM, "record", "--toggle-signal", wrong, "--", "true"])
+            self.assertEqual(done.returncode, 2, wrong)
+        self.assertEqual(run([programs.STATMEM, "record", "--paused", "--counters-interval", "0", "--", "true"]).returncode, 2)
+
     def test_killed_in_a_window(self):
         r = Running()
         r.ctl("stop")
