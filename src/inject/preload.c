@@ -331,7 +331,7 @@ EXPORTED ssize_t __readlink_chk(const char *path, char *buf, size_t bytes, size_
 }
 
 EXPORTED int close(int fd) {
-    if (waiting_for(SM_OCAML_BYTECODE))
+    if (waiting_for(SM_OCAML_BYTECODE) && !sm_service_is_here())
         start_if_ready();
     if (next_close != NULL)
         return next_close(fd);
@@ -345,19 +345,23 @@ EXPORTED int dlclose(void *handle) {
     return result;
 }
 
-/* What the system grants to processes with a single thread only. */
-EXPORTED int unshare(int flags) {
-    sm_service_pause();
-    int result = (int)syscall(SYS_unshare, flags);
-    sm_service_resume();
+/* What the system grants to processes with a single thread only. A child of vfork has our memory, and no thread of ours. */
+static int alone(long number, long a, long b) {
+    bool ours = recording_pid != 0 && recording_pid == getpid();
+    if (ours)
+        sm_service_pause();
+    int result = (int)syscall(number, a, b);
+    if (ours)
+        sm_service_resume();
     return result;
 }
 
+EXPORTED int unshare(int flags) {
+    return alone(SYS_unshare, flags, 0);
+}
+
 EXPORTED int setns(int fd, int type) {
-    sm_service_pause();
-    int result = (int)syscall(SYS_setns, fd, type);
-    sm_service_resume();
-    return result;
+    return alone(SYS_setns, fd, type);
 }
 
 /* ---- begin and end of the process ---- */

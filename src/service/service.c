@@ -31,6 +31,10 @@ static pthread_t thread;
 static __thread bool is_service __attribute__((tls_model("initial-exec")));
 static struct sm_os_lock pausing; /* several threads may pause at once */
 
+bool sm_service_is_here(void) {
+    return is_service;
+}
+
 static void write_figures(void) {
     struct sm_counter_value values[SM_FIGURES_MAX];
     uint32_t n = sm_figures_read(&figures, sm_os_monotonic_ns(), values);

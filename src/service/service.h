@@ -24,6 +24,9 @@ void sm_service_stop(void);
 void sm_service_pause(void);
 void sm_service_resume(void);
 
+/* The calling thread is the service's. */
+bool sm_service_is_here(void);
+
 /* In a forked child that begins a session of its own: children inherit no thread. */
 void sm_service_after_fork(void);
 
