@@ -21,17 +21,20 @@ static const struct sm_option options[] = {
     {0},
 };
 
-/* The socket of a process of `uid`, in either place. */
+/* The socket of a process whose user is `uid` now; it may have begun as root, or as who asks. */
 static bool find_socket(struct sockaddr_un *to, uint64_t pid, uid_t uid) {
-    char of_user[64];
-    snprintf(of_user, sizeof of_user, "/run/user/%u", (unsigned)uid);
-    const char *runtime_dirs[] = {getenv("XDG_RUNTIME_DIR"), of_user, NULL};
+    const uid_t users[] = {uid, geteuid(), 0};
     struct stat st;
-    for (size_t i = 0; i < sizeof runtime_dirs / sizeof *runtime_dirs; i++) {
-        if (sm_control_path(to->sun_path, sizeof to->sun_path, runtime_dirs[i], uid,
-                            (unsigned)pid) &&
-            lstat(to->sun_path, &st) == 0 && S_ISSOCK(st.st_mode))
-            return true;
+    for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
+        char of_user[64];
+        snprintf(of_user, sizeof of_user, "/run/user/%u", (unsigned)users[i]);
+        const char *runtime_dirs[] = {getenv("XDG_RUNTIME_DIR"), of_user, NULL};
+        for (size_t k = 0; k < sizeof runtime_dirs / sizeof *runtime_dirs; k++) {
+            if (sm_control_path(to->sun_path, sizeof to->sun_path, runtime_dirs[k], users[i],
+                                (unsigned)pid) &&
+                lstat(to->sun_path, &st) == 0 && S_ISSOCK(st.st_mode))
+                return true;
+        }
     }
     return false;
 }
@@ -49,8 +52,10 @@ static int ask(uint64_t pid, const char *request, char *answer, size_t bytes) {
     if (stat(proc, &st) != 0)
         return cannot(pid, "there is no such process");
     if (!find_socket(&to, pid, st.st_uid))
-        return cannot(pid, "it is not being recorded, by statmem record with a --counters-interval "
-                           "above 0, or is another user's");
+        return cannot(pid,
+                      "no recorder answers for it: it is not recorded by statmem record, or with "
+                      "--counters-interval 0, or with another XDG_RUNTIME_DIR, or is "
+                      "another user's");
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     /* A name that the kernel makes up, for the answer. */
     if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(sa_family_t)) != 0 ||
@@ -84,6 +89,8 @@ static int run(const struct sm_invocation *in) {
                               in->arguments[1]);
     if (in->n_arguments != (mark ? 3 : 2))
         return sm_usage_error(in, mark ? "mark wants one TEXT" : "too many arguments");
+    if (mark && in->arguments[2][0] == 0)
+        return sm_usage_error(in, "mark wants a text");
     if (mark && strlen(in->arguments[2]) > SM_CONTROL_BYTES - 16)
         return sm_usage_error(in, "the text is longer than %d bytes", SM_CONTROL_BYTES - 16);
     sm_control_append(request, sizeof request, verbs[verb]);

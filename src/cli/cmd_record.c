@@ -421,6 +421,9 @@ static int record(struct recording *r) {
         .duration_ns = r->duration_ns,
     };
     remove_socket(launch.pid);
+    for (size_t i = 0; i < answers.n; i++)
+        if (kill((pid_t)answers.lines[i].pid, 0) != 0)
+            remove_socket((pid_t)answers.lines[i].pid);
     sm_record_end(&end);
     sm_answers_release(&answers);
     free(program);

@@ -209,6 +209,7 @@ enum sm_counter {
     SM_COUNTER_GC_PAUSE_NS = 22,
     SM_COUNTER_GC_LONGEST_PAUSE_NS = 23,
     SM_COUNTER_RECORDER = 24,
+    SM_COUNTER_INTERVAL_NS = 25,
 };
 
 enum sm_module_tag {

@@ -189,8 +189,18 @@ static bool on_stop(char *text, size_t bytes) {
 }
 
 /* Each window has a trace of its own: NAME, NAME.2, NAME.3, ... */
-static bool on_start(char *text, size_t bytes) {
+static void name_window(unsigned n) {
     static size_t name_bytes;
+    if (name_bytes == 0)
+        name_bytes = strlen(request.out);
+    request.out[name_bytes] = 0;
+    if (n > 1) {
+        sm_control_append(request.out, sizeof request.out, ".");
+        sm_control_append_number(request.out, sizeof request.out, n);
+    }
+}
+
+static bool on_start(char *text, size_t bytes) {
     char err[512] = "";
     if (sm_recorder_active()) {
         sm_control_append(text, bytes, "it is recording already, into ");
@@ -201,14 +211,10 @@ static bool on_start(char *text, size_t bytes) {
         sm_control_append(text, bytes, "the time of its --duration is over");
         return false;
     }
-    if (name_bytes == 0)
-        name_bytes = strlen(request.out);
-    request.out[name_bytes] = 0;
-    if (n_windows > 0) {
-        sm_control_append(request.out, sizeof request.out, ".");
-        sm_control_append_number(request.out, sizeof request.out, n_windows + 1);
-    }
+    name_window(n_windows + 1);
     if (!begin_session(err, sizeof err)) {
+        sm_answer(&request, SM_ANSWER_FAILED, err);
+        name_window(n_windows);
         sm_control_append(text, bytes, err);
         return false;
     }
@@ -258,6 +264,10 @@ static bool open_trace(bool ocaml) {
         sm_control_toggle_by((int)request.toggle_signal);
     if (request.counters_ns != 0)
         sm_service_start(request.counters_ns, &actions);
+    if (request.paused && !sm_control_is_open())
+        sm_answer(&request, SM_ANSWER_FAILED,
+                  "the socket for statmem ctl cannot be made: set XDG_RUNTIME_DIR to a folder that "
+                  "is yours alone");
     return true;
 }
 
@@ -346,8 +356,8 @@ EXPORTED int dlclose(void *handle) {
 }
 
 /* What the system grants to processes with a single thread only. A child of vfork has our memory, and no thread of ours. */
-static int alone(long number, long a, long b) {
-    bool ours = recording_pid != 0 && recording_pid == getpid();
+static int alone(bool needed, long number, long a, long b) {
+    bool ours = needed && recording_pid != 0 && recording_pid == getpid();
     if (ours)
         sm_service_pause();
     int result = (int)syscall(number, a, b);
@@ -357,11 +367,13 @@ static int alone(long number, long a, long b) {
 }
 
 EXPORTED int unshare(int flags) {
-    return alone(SYS_unshare, flags, 0);
+    /* Of processes with new ids (CLONE_NEWPID) no thread can be made afterwards; ours stays as it is. */
+    bool needed = (flags & (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)) != 0;
+    return alone(needed, SYS_unshare, flags, 0);
 }
 
 EXPORTED int setns(int fd, int type) {
-    return alone(SYS_setns, fd, type);
+    return alone(true, SYS_setns, fd, type);
 }
 
 /* ---- begin and end of the process ---- */

@@ -64,18 +64,26 @@ static int compare_i64(const void *left, const void *right) {
     return x < y ? -1 : x > y;
 }
 
-static void find_gaps(struct sm_memory *m) {
-    if (m->n < 3)
-        return;
-    int64_t *distances = sm_alloc((m->n - 1u) * sizeof *distances);
-    for (uint32_t i = 0; i + 1 < m->n; i++)
-        distances[i] = m->moments[i + 1].ns - m->moments[i].ns;
-    qsort(distances, m->n - 1u, sizeof *distances, compare_i64);
-    m->interval_ns = distances[(m->n - 1u) / 2];
-    for (uint32_t i = m->n - 1u; i-- > 0 && distances[i] > 3 * m->interval_ns;) {
-        m->n_gaps++;
-        m->gaps_ns += distances[i];
+/* The usual distance is what the recorder tells, else that of the readings. The time from the last reading to the trace's end
+   is a gap like others. */
+static void find_gaps(struct sm_memory *m, const int64_t *times, uint32_t n_times) {
+    uint32_t n = n_times - 1u;
+    int64_t told = m->last[SM_COUNTER_INTERVAL_NS], rest = m->duration_ns - times[n];
+    int64_t *distances = sm_alloc((n + 1u) * sizeof *distances);
+    for (uint32_t i = 0; i < n; i++)
+        distances[i] = times[i + 1] - times[i];
+    qsort(distances, n, sizeof *distances, compare_i64);
+    m->interval_ns = n >= 2 ? distances[n / 2] : 0;
+    if (told > 0 && (m->interval_ns == 0 || m->interval_ns > 3 * told))
+        m->interval_ns = told;
+    distances[n++] = rest;
+    for (uint32_t i = 0; i < n && m->interval_ns > 0; i++) {
+        if (distances[i] > 3 * m->interval_ns) {
+            m->n_gaps++;
+            m->gaps_ns += distances[i];
+        }
     }
+    m->ends_early = m->interval_ns > 0 && rest > 3 * m->interval_ns && rest > m->duration_ns / 10;
     free(distances);
 }
 
@@ -103,7 +111,9 @@ bool sm_memory_make(struct sm_memory *m, const struct sm_asked *asked) {
     for (uint32_t i = 0; i < a->n_counters; i++)
         most += a->counters[i].counter == SM_COUNTER_RSS;
     m->moments = sm_alloc_zero(most > 0 ? most : 1, sizeof *m->moments);
-    for (size_t i = 0; i <= SM_COUNTER_RECORDER; i++)
+    int64_t *times = sm_alloc((most + 1u) * sizeof *times); /* of all readings */
+    uint32_t n_times = 0;
+    for (size_t i = 0; i <= SM_COUNTER_INTERVAL_NS; i++)
         m->last[i] = -1;
     bool allocator =
         false; /* what its figures miss now and then does not stand beside older ones */
@@ -113,21 +123,26 @@ bool sm_memory_make(struct sm_memory *m, const struct sm_asked *asked) {
         bool reading = false, whole = !allocator;
         for (next = i; next < a->n_counters && a->counters[next].ns == a->counters[i].ns; next++) {
             const struct sm_counter_sample *c = &a->counters[next];
-            if (c->counter <= SM_COUNTER_RECORDER && c->value >= 0)
+            if (c->counter <= SM_COUNTER_INTERVAL_NS && c->value >= 0)
                 m->last[c->counter] = c->value;
             reading |= c->counter == SM_COUNTER_RSS && c->value >= 0;
             whole |= c->counter == SM_COUNTER_MALLOC_USED;
         }
+        if (reading)
+            times[n_times++] = a->counters[i].ns;
         if (reading && whole)
             split(m, m->last, a->counters[i].ns);
     }
-    if (m->n == 0)
+    if (m->n == 0) {
+        free(times);
         return false;
+    }
     for (uint32_t i = 1; i < m->n; i++)
         if (m->moments[i].bytes[SM_MEMORY_RSS] > m->moments[m->peak].bytes[SM_MEMORY_RSS])
             m->peak = i;
     m->largest = largest(m);
-    find_gaps(m);
+    find_gaps(m, times, n_times);
+    free(times);
     judge(m);
     return true;
 }
@@ -242,6 +257,7 @@ static void print_parts(struct sm_buffer *out, const struct sm_memory *m) {
 /* What grew, in words, and where to look. Without line ends. */
 static void verdict(struct sm_buffer *out, const struct sm_memory *m) {
     char whole[SM_NUMBER_BYTES], part[SM_NUMBER_BYTES], most[SM_NUMBER_BYTES];
+    char before[SM_NUMBER_BYTES];
     sm_number_bytes(whole, (double)m->growth, false);
     sm_number_bytes(part, (double)grown(m, m->grew), false);
     int64_t highest = 0;
@@ -249,12 +265,18 @@ static void verdict(struct sm_buffer *out, const struct sm_memory *m) {
         if (m->moments[i].bytes[SM_MEMORY_NATIVE] > highest)
             highest = m->moments[i].bytes[SM_MEMORY_NATIVE];
     sm_number_bytes(most, (double)highest, false);
+    size_t begun;
+    if (m->ends_early)
+        sm_buffer_printf(out, "The readings end %s before the trace does. ",
+                         sm_number_duration(before, m->duration_ns - m->moments[m->n - 1].ns));
+    begun = out->used;
     switch (m->grew) {
     case SM_MEMORY_RSS:
-        sm_buffer_text(out,
-                       m->has[SM_MEMORY_FILE]
-                           ? "Resident memory did not grow much from the first reading to the last."
-                           : "The trace does not tell what the resident memory is made of.");
+        sm_buffer_text(
+            out,
+            !m->has[SM_MEMORY_FILE] ? "The trace does not tell what the resident memory is made of."
+            : m->n == 1             ? "There is a single reading, so that growth is not known."
+                        : "Resident memory did not grow much from the first reading to the last.");
         return;
     case SM_MEMORY_FILE:
         sm_buffer_printf(out,
@@ -274,7 +296,7 @@ static void verdict(struct sm_buffer *out, const struct sm_memory *m) {
                          "by %s. statmem top --source native -w live@end tells who holds it.",
                          whole, part);
         if (!m->has[SM_MEMORY_HEAP]) { /* nothing to be outside of */
-            out->used = 0;
+            out->used = begun;
             sm_buffer_printf(out,
                              "Resident memory grew by %s, native memory in use by %s: statmem top "
                              "-w live@end tells who holds it, statmem leaks what does not die.",
@@ -342,7 +364,8 @@ void sm_memory_print(struct sm_buffer *out, const struct sm_memory *m) {
     sm_buffer_text(out, "\n\n");
     print_collections(out, m);
     print_system(out, m);
-    sm_buffer_printf(out, "%s readings of the system and the allocator", sm_number_count(a, m->n));
+    sm_buffer_printf(out, "%s reading%s of the system and the allocator", sm_number_count(a, m->n),
+                     m->n == 1 ? "" : "s");
     if (m->interval_ns > 0)
         sm_buffer_printf(out, ", usually %s apart", sm_number_duration(b, m->interval_ns));
     sm_buffer_text(out, "; these are no estimates.\n");

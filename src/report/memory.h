@@ -41,9 +41,10 @@ struct sm_memory {
     int64_t largest;           /* of all parts at all moments: what courses are drawn against */
     uint32_t n_gaps;           /* places where moments are missing */
     int64_t gaps_ns;
+    bool ends_early;          /* the last reading is long before the trace's end */
     enum sm_memory_part grew; /* what RSS grew by most of all; SM_MEMORY_RSS = it did not grow */
     int64_t growth;           /* of rss, first to last moment */
-    int64_t last[SM_COUNTER_RECORDER + 1]; /* last value of each counter, -1 = none */
+    int64_t last[SM_COUNTER_INTERVAL_NS + 1]; /* last value of each counter, -1 = none */
     int64_t duration_ns;
 };
 

@@ -55,7 +55,8 @@ const char *sm_counter_name(uint64_t counter) {
                                         "gc_pauses",
                                         "gc_pause_ns",
                                         "gc_longest_pause_ns",
-                                        "recorder_bytes"};
+                                        "recorder_bytes",
+                                        "interval_ns"};
     return FROM_LIST(names, counter, NULL);
 }
 

@@ -55,17 +55,33 @@ static int open_high(const char *path, struct sm_file_id *id) {
 
 void sm_figures_open(struct sm_figures *f) {
     memset(f, 0, sizeof *f);
+    f->own.fd = -1;
     f->status.fd = open_high("/proc/self/status", &f->status.id);
     f->rollup.fd = open_high("/proc/self/smaps_rollup", &f->rollup.id);
     find_allocator();
 }
 
+void sm_figures_own(struct sm_figures *f, uint32_t tid) {
+    char path[64] = "/proc/self/task/";
+    size_t n = strlen(path), digits = 1;
+    for (uint32_t x = tid; x >= 10; x /= 10)
+        digits++;
+    for (size_t i = digits; i-- > 0; tid /= 10)
+        path[n + i] = (char)('0' + tid % 10);
+    memcpy(path + n + digits, "/status", sizeof "/status");
+    if (sm_descriptor_is(f->own.fd, &f->own.id))
+        close(f->own.fd);
+    f->own.fd = open_high(path, &f->own.id);
+}
+
 void sm_figures_close(struct sm_figures *f) {
+    if (sm_descriptor_is(f->own.fd, &f->own.id))
+        close(f->own.fd);
     if (sm_descriptor_is(f->status.fd, &f->status.id))
         close(f->status.fd);
     if (sm_descriptor_is(f->rollup.fd, &f->rollup.id))
         close(f->rollup.fd);
-    f->status.fd = f->rollup.fd = -1;
+    f->status.fd = f->own.fd = f->rollup.fd = -1;
 }
 
 /* From its begin; 0 when the program has closed it. */
@@ -131,12 +147,19 @@ static void read_status(struct sm_figures *f, struct out *o) {
                  {SM_COUNTER_RSS_SHMEM, "RssShmem:"},
                  {SM_COUNTER_SWAP, "VmSwap:"}};
     char text[4096];
-    size_t n = read_again(f->status.fd, &f->status.id, text, sizeof text);
+    size_t n = read_again(f->own.fd, &f->own.id, text, sizeof text);
+    if (n == 0) /* it has ended */
+        n = read_again(f->status.fd, &f->status.id, text, sizeof text);
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         put_kib(o, lines[i].counter, sm_figures_line(text, n, lines[i].name));
     int64_t threads = sm_figures_line(text, n, "Threads:");
     f->threads = threads > 0 ? (uint32_t)threads : 0;
-    f->first_thread_ended = n > 0 && memmem(text, n, "\nState:\tZ", 9) != NULL;
+}
+
+bool sm_figures_left_alone(const struct sm_figures *f) {
+    char text[4096];
+    size_t n = read_again(f->status.fd, &f->status.id, text, sizeof text);
+    return sm_figures_line(text, n, "Threads:") == 2 && memmem(text, n, "\nState:\tZ", 9) != NULL;
 }
 
 /* The kernel walks the page tables for it. */

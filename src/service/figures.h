@@ -17,17 +17,20 @@ struct sm_figures {
     struct {
         int fd; /* -1 = none */
         struct sm_file_id id;
-    } status, rollup;
+    } status, own, rollup; /* of the process' first thread; of the service's, while it lives */
     uint64_t malloc_due_ns,
         pss_due_ns;   /* what is dear is asked for again when it has cost 1 % of the time since */
     uint32_t threads; /* as of the last reading, the calling one included; 0 = not known */
-    bool first_thread_ended; /* as of the last reading */
 };
 
 /* Opens the files, and finds out which allocator the process has. In a forked child again, after
    sm_figures_close. */
 void sm_figures_open(struct sm_figures *f);
+/* The service's thread, whose file has the process' memory when the first thread has ended. */
+void sm_figures_own(struct sm_figures *f, uint32_t tid);
 void sm_figures_close(struct sm_figures *f);
+/* The process' first thread has ended, and of the others the service's alone is left. */
+bool sm_figures_left_alone(const struct sm_figures *f);
 
 /* Reads the figures into out, SM_FIGURES_MAX at most; those that cannot be had are left out. `now_ns` on
    CLOCK_MONOTONIC. Not for two threads at once with the same `f`. */

@@ -19,7 +19,9 @@
 #include "service/figures.h"
 
 enum { NONE, RUNNING, STOPPING, ENDED };
-enum { REQUESTS_NS = 100000000 }; /* a request waits so long at most */
+enum {
+    TURN_NS = 100000000
+}; /* a request waits so long at most, and the end of a process of which nothing is left */
 enum { LIMIT_MS = 200, STACK_BYTES = 256 << 10 };
 
 /* release when the thread is to see what was written before, or has ended; acquire where that is read. */
@@ -28,6 +30,9 @@ static uint64_t interval;
 static const struct sm_control_actions *actions;
 static struct sm_figures figures; /* the thread's; the stopper's when it has ended */
 static pthread_t thread;
+/* The thread stores its number, and waits until the starter, who opens that thread's file, has put 0 back (release: the
+   file's descriptor is seen then). */
+static _Atomic uint32_t service_tid;
 static __thread bool is_service __attribute__((tls_model("initial-exec")));
 static struct sm_os_lock pausing; /* several threads may pause at once */
 
@@ -41,12 +46,9 @@ static void write_figures(void) {
     for (uint32_t i = 0; i < n; i++)
         if (values[i].counter == SM_COUNTER_THREADS && is_service)
             values[i].value--;
+    if (n < SM_FIGURES_MAX)
+        values[n++] = (struct sm_counter_value){SM_COUNTER_INTERVAL_NS, (int64_t)interval};
     sm_recorder_process_counters(values, n);
-}
-
-/* The process' first thread has ended, and of the others ours alone is left. */
-static bool left_alone(void) {
-    return figures.threads == 2 && figures.first_thread_ended;
 }
 
 static void wait_for(uint64_t ns) {
@@ -58,18 +60,20 @@ static void *serve(void *unused) {
     prctl(PR_SET_NAME, "statmem");
     is_service = true;
     sm_native_not_counted(); /* for good */
+    atomic_store_explicit(&service_tid, sm_os_tid(), memory_order_release);
+    while (atomic_load_explicit(&service_tid, memory_order_acquire) != 0)
+        sm_os_sleep_us(20); /* the starter holds no lock */
     uint64_t next = sm_os_monotonic_ns() + interval;
     while (atomic_load_explicit(&state, memory_order_acquire) == RUNNING) {
         uint64_t now = sm_os_monotonic_ns();
         sm_control_serve();
+        if (sm_figures_left_alone(&figures))
+            break;
         if (now < next) {
-            uint64_t left = next - now;
-            wait_for(sm_control_is_open() && left > REQUESTS_NS ? REQUESTS_NS : left);
+            wait_for(next - now < TURN_NS ? next - now : TURN_NS);
             continue;
         }
         write_figures();
-        if (left_alone())
-            break;
         next += interval;
         if (next < now) /* held up: no figures are made up for */
             next = now + interval;
@@ -86,6 +90,7 @@ static bool begin_thread(void) {
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread inherits it */
+    atomic_store_explicit(&service_tid, 0, memory_order_relaxed);
     atomic_store_explicit(&state, RUNNING, memory_order_release);
     bool begun = pthread_create(&thread, &attributes, serve, NULL) == 0;
     if (!begun)
@@ -104,6 +109,15 @@ static bool begin(bool anew) {
         write_figures(); /* however soon the program ends */
     }
     bool begun = begin_thread();
+    uint32_t tid;
+    while (begun && (tid = atomic_load_explicit(&service_tid, memory_order_acquire)) == 0)
+        sm_os_sleep_us(20);
+    if (begun) {
+        sm_figures_own(&figures, tid);
+        atomic_store_explicit(&service_tid, 0, memory_order_release);
+    }
+    if (!begun) /* nobody will answer */
+        sm_control_close();
     sm_native_counted(left);
     return begun;
 }

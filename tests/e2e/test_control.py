@@ -161,6 +161,16 @@ class Control(unittest.TestCase):
             self.assertEqual(done.returncode, 2, wrong)
         self.assertEqual(run([programs.STATMEM, "record", "--paused", "--counters-interval", "0", "--", "true"]).returncode, 2)
 
+    def test_a_window_that_cannot_begin(self):
+        r = Running()
+        self.told(r.ctl("stop"), "stopped")
+        os.mkdir(r.path + ".2")
+        self.assertEqual(r.ctl("start").returncode, 1)
+        self.told(r.ctl("status"), "not recording; last: " + r.path + "\n")
+        os.rmdir(r.path + ".2")
+        self.told(r.ctl("start"), r.path + ".2")
+        self.assertEqual(r.end()[0], 0)
+
     def test_killed_in_a_window(self):
         r = Running()
         r.ctl("stop")
@@ -212,9 +222,9 @@ class Control(unittest.TestCase):
 
     def test_wrong_usage(self):
         r = Running()
-        for arguments in ([], ["go"], ["mark"], ["mark", "a", "b"], ["stop", "now"], ["mark", "x" * 1100]):
+        for arguments in ([], ["go"], ["mark"], ["mark", "a", "b"], ["mark", ""], ["stop", "now"], ["mark", "x" * 1100]):
             self.assertEqual(r.ctl(*arguments).returncode, 2, arguments)
-        self.told(run([programs.STATMEM, "ctl", str(os.getpid()), "status"], env=r.environment), "it is not being recorded", 1)
+        self.told(run([programs.STATMEM, "ctl", str(os.getpid()), "status"], env=r.environment), "no recorder answers for it", 1)
         self.assertEqual(run([programs.STATMEM, "ctl", "self", "stop"]).returncode, 2)
         answer = json.loads(run([programs.STATMEM, "ctl", "--json", str(r.pid), "status"], env=r.environment).stdout)
         self.assertEqual((answer["pid"], answer["done"]), (r.pid, True))
@@ -227,7 +237,7 @@ class Control(unittest.TestCase):
 
     def test_without_readings_there_is_no_socket(self):
         r = Running("--counters-interval", "0")
-        self.told(r.ctl("status"), "it is not being recorded", 1)
+        self.told(r.ctl("status"), "no recorder answers for it", 1)
         self.assertEqual(r.end()[0], 0)
 
     def test_seldom_readings_do_not_delay_answers(self):

@@ -363,6 +363,25 @@ class Companion(Case):
         _, output = self.same("first-thread-ends")
         self.assertEqual(output, b"the last thread ends\nat exit\n")
 
+    def test_it_ends_however_seldom_readings_are(self):
+        program = build("companion")
+        path = os.path.join(tempfile.mkdtemp(dir=WORK), "t.stm")
+        done = run([STATMEM, "record", "-o", path, "--counters-interval", "1h", "--", program, "first-thread-ends"], timeout=60)
+        self.assertEqual((done.stdout, done.returncode), (b"the last thread ends\nat exit\n", 0))
+
+    def test_readings_when_the_first_thread_has_ended(self):
+        readings, _ = self.same("first-thread-ends")
+        at = [e["time_ns"] for e in readings if "rss_bytes" in e["counters"]]
+        self.assertGreater(at[-1] - at[0], 100e6)
+
+    def test_readings_that_end_early(self):
+        """Its files are closed: what follows is a gap, not a flat line."""
+        recorded = Recorded([build("companion"), "all-closed"], "4k", "--counters-interval", "1ms")
+        memory = json.loads(run([STATMEM, "memory", "--json", recorded.path]).stdout)
+        self.assertGreaterEqual(memory["gaps"], 1)
+        self.assertGreater(memory["gaps_ns"], 50e6)
+        self.assertTrue(memory["verdict"].startswith("The readings end "), memory["verdict"])
+
     def test_what_the_system_grants_to_a_single_thread(self):
         readings, _ = self.same("single-thread")
         at = [e["time_ns"] for e in readings if "rss_bytes" in e["counters"]]
@@ -399,12 +418,15 @@ class Companion(Case):
         self.assertIn(b"does not tell the memory of the process", done.stderr)
 
     def test_followed_children_have_their_own(self):
-        folder = tempfile.mkdtemp(dir=WORK)
+        folder, runtime = tempfile.mkdtemp(dir=WORK), tempfile.mkdtemp(dir=WORK)
         done = run([STATMEM, "record", "--follow-children", "--counters-interval", "1ms", "-o",
-                    os.path.join(folder, "f.%p.stm"), "--", build("companion"), "forks"])
+                    os.path.join(folder, "f.%p.stm"), "--", build("companion"), "forks"],
+                   env=dict(os.environ, XDG_RUNTIME_DIR=runtime))
         self.assertIn(b"50 children", done.stdout)
         traces = sorted(f for f in os.listdir(folder) if f.endswith(".stm"))
         self.assertEqual(len(traces), 51)
+        left = os.listdir(runtime + "/statmem")
+        self.assertEqual(left, [], "sockets of children that ended by _exit")
         for trace in traces[:5]:
             dump = run([STATMEM, "dump", os.path.join(folder, trace)]).stdout
             self.assertIn(b"rss_bytes=", dump, trace)
