@@ -265,11 +265,9 @@ static void verdict(struct sm_buffer *out, const struct sm_memory *m) {
         if (m->moments[i].bytes[SM_MEMORY_NATIVE] > highest)
             highest = m->moments[i].bytes[SM_MEMORY_NATIVE];
     sm_number_bytes(most, (double)highest, false);
-    size_t begun;
     if (m->ends_early)
         sm_buffer_printf(out, "The readings end %s before the trace does. ",
                          sm_number_duration(before, m->duration_ns - m->moments[m->n - 1].ns));
-    begun = out->used;
     switch (m->grew) {
     case SM_MEMORY_RSS:
         sm_buffer_text(
@@ -291,17 +289,17 @@ static void verdict(struct sm_buffer *out, const struct sm_memory *m) {
                          whole, part);
         return;
     case SM_MEMORY_NATIVE:
-        sm_buffer_printf(out,
-                         "Resident memory grew by %s outside of OCaml's heap: native memory in use "
-                         "by %s. statmem top --source native -w live@end tells who holds it.",
-                         whole, part);
-        if (!m->has[SM_MEMORY_HEAP]) { /* nothing to be outside of */
-            out->used = begun;
+        if (m->has[SM_MEMORY_HEAP])
+            sm_buffer_printf(
+                out,
+                "Resident memory grew by %s outside of OCaml's heap: native memory in use "
+                "by %s. statmem top --source native -w live@end tells who holds it.",
+                whole, part);
+        else
             sm_buffer_printf(out,
                              "Resident memory grew by %s, native memory in use by %s: statmem top "
                              "-w live@end tells who holds it, statmem leaks what does not die.",
                              whole, part);
-        }
         return;
     case SM_MEMORY_KEPT:
         sm_buffer_printf(out,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "service/control.h"
 
 /* glibc's struct mallinfo2: its header is malloc's, which hook-safe code does without. */
 struct glibc_figures {
@@ -63,12 +64,8 @@ void sm_figures_open(struct sm_figures *f) {
 
 void sm_figures_own(struct sm_figures *f, uint32_t tid) {
     char path[64] = "/proc/self/task/";
-    size_t n = strlen(path), digits = 1;
-    for (uint32_t x = tid; x >= 10; x /= 10)
-        digits++;
-    for (size_t i = digits; i-- > 0; tid /= 10)
-        path[n + i] = (char)('0' + tid % 10);
-    memcpy(path + n + digits, "/status", sizeof "/status");
+    sm_control_append_number(path, sizeof path, tid);
+    sm_control_append(path, sizeof path, "/status");
     if (sm_descriptor_is(f->own.fd, &f->own.id))
         close(f->own.fd);
     f->own.fd = open_high(path, &f->own.id);
